@@ -1,0 +1,1 @@
+"""Critic-free reinforcement learning for language models, with a measured trust region."""

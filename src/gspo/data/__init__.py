@@ -1,0 +1,1 @@
+"""Prompts: tasks made on the fly, files, tokenizers."""

@@ -1,0 +1,1 @@
+"""What a step did, as pure functions of tensors."""

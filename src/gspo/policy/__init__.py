@@ -1,0 +1,1 @@
+"""The policy: scores tokens and takes optimizer steps."""

@@ -1,0 +1,1 @@
+"""Recorders: the run folder, the terminal, and the reader of both."""

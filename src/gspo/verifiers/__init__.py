@@ -1,0 +1,1 @@
+"""Verifiers: they judge responses."""
