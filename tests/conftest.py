@@ -1,9 +1,43 @@
-"""Every annotated shape of the package is checked while the tests run."""
+"""Every annotated shape of the package is checked while the tests run; nothing reaches a hub.
+
+GSPO_NO_SKIP=1 makes a skipped test a failure that shows its reason: on the machine that decides,
+a test that could not run is not a test that passed.
+"""
 
 import os
+from collections.abc import Generator
 
+import pytest
 from jaxtyping import install_import_hook
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores; set before torch reads it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 install_import_hook("gspo", "beartype.beartype")
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    expected_to_fail = hasattr(report, "wasxfail")
+    if os.environ.get("GSPO_NO_SKIP") != "1" or not report.skipped or expected_to_fail:
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid} was skipped under GSPO_NO_SKIP=1: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """One phase of one test."""
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A whole file, skipped while it was imported."""
+    report = yield
+    _fail_if_skipped(report)
+    return report

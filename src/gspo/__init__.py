@@ -1,1 +1,61 @@
-"""Critic-free reinforcement learning for language models, with a measured trust region."""
+"""Critic-free reinforcement learning for language models, with a measured trust region.
+
+Names are imported when first used, so that `import gspo` loads neither torch nor anything else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gspo import objectives
+    from gspo.advantages import group_advantage
+    from gspo.padded import gspo_loss, objective_loss
+    from gspo.recipes.load import load_recipe
+    from gspo.recipes.train import train
+    from gspo.recorders.reader import open_run
+    from gspo.segments import Segments
+    from gspo.settings import ClipRange, LengthFairClip, LogClip
+
+__all__ = [
+    "ClipRange",
+    "LengthFairClip",
+    "LogClip",
+    "Segments",
+    "group_advantage",
+    "gspo_loss",
+    "load_recipe",
+    "objective_loss",
+    "objectives",
+    "open_run",
+    "train",
+]
+
+#: Where each name is defined.
+_HOME = {
+    "ClipRange": "gspo.settings",
+    "LengthFairClip": "gspo.settings",
+    "LogClip": "gspo.settings",
+    "Segments": "gspo.segments",
+    "group_advantage": "gspo.advantages",
+    "gspo_loss": "gspo.padded",
+    "load_recipe": "gspo.recipes.load",
+    "objective_loss": "gspo.padded",
+    "open_run": "gspo.recorders.reader",
+    "train": "gspo.recipes.train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "objectives":
+        return import_module("gspo.objectives")
+    if name not in _HOME:
+        raise AttributeError(f"module 'gspo' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,6 +20,10 @@ class GspoError(Exception):
     exit_code = 1
 
 
+class GspoWarning(UserWarning):
+    """Something was put right that the caller should know of, such as log-probs upcast."""
+
+
 class RecipeError(GspoError):
     """A setting is unknown, of the wrong type, or impossible beside the others."""
 

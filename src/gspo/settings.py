@@ -119,6 +119,13 @@ class ObjectiveSettings(ABC):
     source: ClassVar[str]
     unit: ClassVar[Unit]
     denominator: ClassVar[Denominator] = "responses"
+    clip_kinds: ClassVar[tuple[type, ...]] = (ClipRange,)
+
+    def __post_init__(self) -> None:
+        clip = getattr(self, "clip", None)
+        if clip is not None and not isinstance(clip, self.clip_kinds):
+            kinds = " or ".join(kind.__name__ for kind in self.clip_kinds)
+            raise RecipeError(f"{self.name}.clip is {clip!r}; wanted {kinds} with low and high")
 
     @abstractmethod
     def __call__(
@@ -142,7 +149,8 @@ class GSPO(ObjectiveSettings):
 
     name: ClassVar = "gspo"
     source: ClassVar = "arXiv 2507.18071, equations 5 and 7"
-    unit: ClassVar = "sequence"
+    unit: ClassVar[Unit] = "sequence"
+    clip_kinds: ClassVar = (ClipRange, LengthFairClip)
     clip: SequenceClip = PAPER_CLIP
 
     def __call__(
@@ -159,7 +167,8 @@ class GSPOToken(ObjectiveSettings):
 
     name: ClassVar = "gspo_token"
     source: ClassVar = "arXiv 2507.18071, equations 13 and 14"
-    unit: ClassVar = "sequence"
+    unit: ClassVar[Unit] = "sequence"
+    clip_kinds: ClassVar = (ClipRange, LengthFairClip)
     clip: SequenceClip = PAPER_CLIP
 
     def __call__(
@@ -176,7 +185,7 @@ class GRPO(ObjectiveSettings):
 
     name: ClassVar = "grpo"
     source: ClassVar = "arXiv 2402.03300, equation 3"
-    unit: ClassVar = "token"
+    unit: ClassVar[Unit] = "token"
     clip: ClipRange = ClipRange(low=0.2, high=0.2)
 
     def __call__(
@@ -193,8 +202,8 @@ class DAPO(ObjectiveSettings):
 
     name: ClassVar = "dapo"
     source: ClassVar = "arXiv 2503.14476, equation 8"
-    unit: ClassVar = "token"
-    denominator: ClassVar = "tokens"
+    unit: ClassVar[Unit] = "token"
+    denominator: ClassVar[Denominator] = "tokens"
     clip: ClipRange = ClipRange(low=0.2, high=0.28)
 
     def __call__(
@@ -212,12 +221,13 @@ class DrGRPO(ObjectiveSettings):
 
     name: ClassVar = "dr_grpo"
     source: ClassVar = "arXiv 2503.20783, section 3.2"
-    unit: ClassVar = "token"
-    denominator: ClassVar = "constant"
+    unit: ClassVar[Unit] = "token"
+    denominator: ClassVar[Denominator] = "constant"
     max_tokens: int
     clip: ClipRange = ClipRange(low=0.2, high=0.2)
 
     def __post_init__(self) -> None:
+        ObjectiveSettings.__post_init__(self)
         if self.max_tokens < 1:
             raise RecipeError(
                 f"dr_grpo.max_tokens is {self.max_tokens}; wanted the response length limit, at least 1"
@@ -241,7 +251,8 @@ class GMPO(ObjectiveSettings):
 
     name: ClassVar = "gmpo"
     source: ClassVar = "arXiv 2507.20673, equation 4"
-    unit: ClassVar = "token"
+    unit: ClassVar[Unit] = "token"
+    clip_kinds: ClassVar = (LogClip,)
     clip: LogClip = LogClip(low=0.4, high=0.4)
 
     def __call__(
@@ -262,8 +273,8 @@ class CISPO(ObjectiveSettings):
 
     name: ClassVar = "cispo"
     source: ClassVar = "arXiv 2506.13585, equations 4 and 5"
-    unit: ClassVar = "token"
-    denominator: ClassVar = "tokens"
+    unit: ClassVar[Unit] = "token"
+    denominator: ClassVar[Denominator] = "tokens"
     clip: ClipRange = ClipRange(low=1.0, high=4.0)
 
     def __call__(
@@ -280,7 +291,7 @@ class SAPO(ObjectiveSettings):
 
     name: ClassVar = "sapo"
     source: ClassVar = "arXiv 2511.20347, equations 5 and 6"
-    unit: ClassVar = "token"
+    unit: ClassVar[Unit] = "token"
     tau_pos: float = 1.0
     tau_neg: float = 1.05
 
@@ -303,12 +314,13 @@ class PPO(ObjectiveSettings):
 
     name: ClassVar = "ppo"
     source: ClassVar = "arXiv 1707.06347, equation 7; dual clip arXiv 1912.09729, equation 5"
-    unit: ClassVar = "token"
-    denominator: ClassVar = "tokens"
+    unit: ClassVar[Unit] = "token"
+    denominator: ClassVar[Denominator] = "tokens"
     clip: ClipRange = ClipRange(low=0.2, high=0.2)
     dual_clip: float | None = None
 
     def __post_init__(self) -> None:
+        ObjectiveSettings.__post_init__(self)
         if self.dual_clip is not None and not (
             math.isfinite(self.dual_clip) and self.dual_clip > 1
         ):

@@ -18,6 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from gspo.errors import GspoError
+
 Number = float | int | Tensor
 
 
@@ -128,6 +130,8 @@ class Quantile:
     q: float
 
     def __add__(self, other: Quantile) -> Quantile:
+        if self.q != other.q:
+            raise GspoError(f"quantiles {self.q} and {other.q} cannot be added; give one q a name")
         return Quantile(torch.cat([self.values, other.values]), self.q)
 
     def value(self) -> float | None:
@@ -164,6 +168,11 @@ class Histogram:
         )
 
     def __add__(self, other: Histogram) -> Histogram:
+        if self.edges != other.edges:
+            raise GspoError(
+                f"histograms of {len(self.edges)} and {len(other.edges)} edges, from "
+                f"{self.edges[0]:g} and {other.edges[0]:g}, cannot be added; give one name one set"
+            )
         return Histogram(
             self.counts + other.counts, self.edges, self.num_nonfinite + other.num_nonfinite
         )

@@ -4,6 +4,7 @@ S responses, N response tokens trained on, T tokens, L one sequence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -15,6 +16,10 @@ from torch import Tensor
 from gspo.segments import Segments
 
 Finish = Literal["stop", "length", "failed"]
+
+#: Relative: rewards closer than this are one reward. Ten times float32's rounding, and far below
+#: any difference that a verifier means.
+EQUAL_REWARDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,18 @@ class Group:
     @property
     def informative(self) -> bool:
         """Its scored rewards differ, so some advantage is not zero."""
-        return len(set(self.rewards)) > 1
+        return rewards_differ(self.rewards)
+
+
+def rewards_differ(rewards: Sequence[float | int]) -> bool:
+    """The largest and smallest differ by more than rounding: relative to the larger, EQUAL_REWARDS.
+
+    >>> rewards_differ([1.0, 1.0, 1.0 + 1e-9]), rewards_differ([0.0, 0.95, 0.95])
+    (False, True)
+    """
+    return len(rewards) > 1 and not math.isclose(
+        max(rewards), min(rewards), rel_tol=EQUAL_REWARDS, abs_tol=0.0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +147,13 @@ class RolloutBatch:
         """N, trained response tokens."""
         return self.target.numel()
 
+    def tokens_of(self, rows: Int[Tensor, "R"]) -> Int[Tensor, "M"]:
+        """Which of the N trained tokens are these responses', in this order."""
+        return _tokens_of(rows, self.segments.lengths)
+
     def select(self, rows: Int[Tensor, "R"]) -> RolloutBatch:
         """The batch of these responses, in this order; the same tokens, nothing recomputed."""
-        keep_N = _tokens_of(rows, self.segments.lengths)
+        keep_N = self.tokens_of(rows)
         keep_T = _tokens_of(rows, self.sequence_lengths)
         lengths = self.sequence_lengths[rows]
         shift_S = (lengths.cumsum(0) - lengths) - (
@@ -168,7 +188,7 @@ def _tokens_of(rows: Int[Tensor, "R"], lengths: Int[Tensor, "S"]) -> Int[Tensor,
     starts = (lengths.cumsum(0) - lengths)[rows]
     segments = Segments.from_lengths(lengths[rows])
     first = lengths[rows].cumsum(0) - lengths[rows]
-    within = torch.arange(segments.num_tokens) - segments.spread(first)
+    within = torch.arange(segments.num_tokens, device=lengths.device) - segments.spread(first)
     return segments.spread(starts) + within
 
 
@@ -177,10 +197,11 @@ class Surrogate:
     """What an objective returns: undivided losses, and what it did to each unit.
 
     loss [S]: to be minimised; sum it and divide by the objective's D. Everything else is
-    detached. log_ratio: [S] for sequence objectives, [N] for token objectives, nats. cut_low,
-    cut_high, bounded: shape of log_ratio. cut: the clip made the unit's gradient zero; bounded:
-    the log-ratio was beyond MAX_LOG_RATIO and its gradient is zero too. weight [N]: the number
-    that multiplies each token's grad log pi, so d loss_i / d logp_t = -weight_t.
+    detached. log_ratio: [S] for sequence objectives, [N] for token objectives, nats, as measured,
+    before any bound. cut_low, cut_high, bounded: shape of log_ratio. cut: the clip made the
+    unit's gradient zero; bounded: the log-ratio was held at MAX_LOG_RATIO, and no gradient flows
+    through it. weight [N]: the number that multiplies each token's grad log pi, so
+    d loss_i / d logp_t = -weight_t.
     """
 
     loss: Float[Tensor, "S"]

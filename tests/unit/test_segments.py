@@ -1,5 +1,7 @@
 """Segments by hand."""
 
+import inspect
+
 import pytest
 import torch
 
@@ -26,5 +28,16 @@ def test_take_picks_the_masked_positions_row_by_row():
 def test_messages_name_what_was_given():
     with pytest.raises(GspoError, match=r"lengths are \[2, -1\]"):
         Segments.from_lengths([2, -1])
-    with pytest.raises(GspoError, match="use Segments.from_mask"):
+    with pytest.raises(GspoError, match=r"use Segments.from_mask"):
         Segments.from_lengths([1]).take(torch.zeros(1, 1))
+    unchecked = inspect.unwrap(Segments.from_mask.__func__)  # past the check that only tests have
+    with pytest.raises(GspoError, match=r"mask is torch.int64 of shape \(1, 2\).*mask.bool\(\)"):
+        unchecked(Segments, torch.ones(1, 2, dtype=torch.int64))
+    with pytest.raises(GspoError, match=r"of shape \(2,\)"):
+        unchecked(Segments, torch.ones(2, dtype=torch.bool))
+
+
+def test_a_padded_batch_without_columns_has_no_tokens():
+    segments = Segments.from_mask(torch.zeros(2, 0, dtype=torch.bool))
+    assert segments.lengths.tolist() == [0, 0]
+    assert segments.take(torch.zeros(2, 0)).shape == (0,)

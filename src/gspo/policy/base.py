@@ -17,12 +17,13 @@ from gspo.types import RolloutBatch, Weights
 class ResponseUpdate:
     """What one minibatch did with each of its S responses and N tokens, in the batch's order.
 
-    logp [N]: at the update that used it. log_s [S]: mean over tokens of logp - old_logp, before
+    logp [N]: at the update that used it; old_logp [N]: what it was compared with. log_s [S]: mean over tokens of logp - old_logp, before
     any bound. cut_low, cut_high [S]: units of the response the clip cut on that side (0 or 1 for
     sequence objectives, a number of tokens for token objectives). loss [S]: undivided.
     """
 
     logp: Float[Tensor, "N"]
+    old_logp: Float[Tensor, "N"]
     log_s: Float[Tensor, "S"]
     cut_low: Int[Tensor, "S"]
     cut_high: Int[Tensor, "S"]

@@ -1,0 +1,122 @@
+"""Rows of JSONL, CSV and Parquet files, as plain Python values.
+
+JSONL has a reader of our own: values stay what they are in the file (no column type is guessed
+from the first rows), and what is wrong is named by file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
+
+from gspo.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """number: counted from 1, blank lines left out. where: file and line (or row), for messages."""
+
+    number: int
+    where: str
+    values: dict[str, Any]
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Rows of a .jsonl, .csv or .parquet file."""
+    readers = {".jsonl": read_jsonl, ".csv": read_csv, ".parquet": read_parquet}
+    if path.suffix not in readers:
+        raise DataError(f"{path} ends in {path.suffix!r}; wanted one of {', '.join(readers)}")
+    if not path.is_file():
+        raise DataError(f"{path} is not there, or is no file; the path is read from {Path.cwd()}")
+    return readers[path.suffix](path)
+
+
+def read_jsonl(path: Path) -> Iterator[Row]:
+    """One JSON object a line. UTF-8, with or without byte-order mark; lines end in LF or CRLF, the
+    last one may end without; blank lines are passed over.
+
+    Lines are split at LF alone: U+2028 and the like are allowed inside JSON text.
+    """
+    number = 0
+    with path.open("rb") as file:
+        for line_number, line in enumerate(file, start=1):
+            where = f"{path}:{line_number}"
+            text = _utf8(line, where, may_have_mark=line_number == 1)
+            if text.strip():
+                number += 1
+                yield Row(number, where, _json_object(text, where))
+
+
+def read_csv(path: Path) -> Iterator[Row]:
+    """Rows of a CSV file with a header. Every value is text, an empty field is a missing column."""
+    text = _utf8(path.read_bytes(), str(path), may_have_mark=True)
+    for number, values in enumerate(csv.DictReader(io.StringIO(text, newline="")), start=1):
+        where = f"{path} row {number}"
+        if None in values or None in values.values():
+            raise DataError(f"{where}: the number of fields differs from the header's: {values}")
+        yield Row(number, where, {name: value or None for name, value in values.items()})
+
+
+def read_parquet(path: Path) -> Iterator[Row]:
+    """Rows of a Parquet file as the Python values that JSONL would give: lists, not arrays, and no
+    key that Parquet filled in with null."""
+    arrow: Any = pa  # pyarrow has no types
+    try:
+        file: Any = pq.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise DataError(f"{path} is no Parquet file: {error}") from error
+    with file:
+        rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
+        for number, values in enumerate(rows, start=1):
+            yield Row(number, f"{path} row {number}", _without_nulls(values))
+
+
+def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
+    try:
+        return raw.decode("utf-8-sig" if may_have_mark else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{where}: byte 0x{raw[error.start]:02x} at place {error.start} is not UTF-8; save the file as UTF-8 text, uncompressed"
+        ) from error
+
+
+def _json_object(text: str, where: str) -> dict[str, Any]:
+    """A strict JSON object: no NaN, no number beyond float64, no half of a surrogate pair."""
+    try:
+        value: Any = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        text.encode() if "\\u" not in text else json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{where}: the line holds a {type(value).__name__}; wanted a JSON object {{…}}"
+        )
+    return cast("dict[str, Any]", value)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text} is beyond what a float64 holds")
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _without_nulls(item) for key, item in pairs if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in cast("list[Any]", value)]
+    return value

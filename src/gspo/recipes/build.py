@@ -1,0 +1,177 @@
+"""From a recipe and its data to a model, and to the parts of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from gspo.engines.base import Sampling
+from gspo.engines.local import LocalEngine
+from gspo.policy.hf import HFPolicy
+from gspo.policy.model import load_model, save_model, tiny_model
+from gspo.policy.optimizer import OptimizerSettings
+from gspo.recipes.objective_section import kl_penalty, objective_settings
+from gspo.recipes.prepare import Prepared, demonstrations
+from gspo.recipes.schema import NewModel, Recipe
+from gspo.trainer.clip_control import ClipControl
+from gspo.trainer.coldstart import cache_folder, cached, cold_start, content_key
+from gspo.trainer.parts import Plan
+from gspo.trainer.state import TrainState
+
+#: Called with finished steps and the loss.
+Progress = Callable[[int, float], None]
+
+
+def build_model(
+    recipe: Recipe, prepared: Prepared, on_coldstart_step: Progress
+) -> tuple[PreTrainedModel, str]:
+    """The starting model and where it came from: a folder, random weights, or a cold start of
+    either, which is trained now or taken from the cache."""
+    if recipe.coldstart is None:
+        return _bare_model(recipe, prepared), recipe.model.path or "random weights"
+    folder, _ = cold_started(recipe, prepared, on_coldstart_step)
+    return load_model(folder, _dtype(recipe)), str(folder)
+
+
+def cold_started(
+    recipe: Recipe, prepared: Prepared, on_step: Progress, force: bool = False
+) -> tuple[Path, bool]:
+    """The folder of the recipe's cold start, and whether it was in the cache. force: make it
+    again."""
+    settings = recipe.coldstart
+    batch = demonstrations(recipe, prepared)
+    assert settings is not None, "checked by demonstrations"
+
+    def make(draft: Path) -> None:
+        model = _bare_model(recipe, prepared)
+        optimizer = OptimizerSettings(
+            learning_rate=settings.lr,
+            schedule="cosine",
+            warmup_steps=settings.warmup,
+            total_steps=settings.steps,
+        )
+        cold_start(model, batch, optimizer, settings.steps, on_step)
+        save_model(model, prepared.tokenizer, draft)
+
+    content = {
+        "seed": recipe.seed,
+        "model": recipe.model.model_dump(mode="json"),
+        "coldstart": settings.model_dump(mode="json", exclude={"cache"}),
+        "data": recipe.data.model_dump(mode="json", include={"task", "options"}),
+        "tokenizer": prepared.tokenizer_digest(),
+        "torch": torch.__version__,
+    }
+    folder = cache_folder() / "coldstart" / content_key(content)
+    return folder, cached(folder, make, fresh=force or not settings.cache)
+
+
+def build_engine(recipe: Recipe, prepared: Prepared, model: PreTrainedModel) -> LocalEngine:
+    """Samples from this very model: publishing weights copies nothing it has to wait for."""
+    return LocalEngine(
+        model, prepared.decode, end_token_ids(model, prepared), recipe.engine.max_batch
+    )
+
+
+def end_token_ids(model: PreTrainedModel, prepared: Prepared) -> list[int]:
+    """Every id that ends a response: those of the generation config, and the tokenizer's."""
+    configured = model.generation_config.eos_token_id if model.generation_config else None
+    ids = configured if isinstance(configured, list) else [configured]
+    return sorted({i for i in [*ids, prepared.tokenizer.eos_token_id] if isinstance(i, int)})
+
+
+def build_policy(recipe: Recipe, model: PreTrainedModel) -> HFPolicy:
+    """The trainer's side of the model."""
+    section = recipe.optimizer
+    settings = OptimizerSettings(
+        learning_rate=section.lr,
+        schedule=section.schedule,
+        warmup_steps=section.warmup_steps,
+        total_steps=recipe.trainer.steps * recipe.trainer.minibatches,
+        betas=section.betas,
+        eps=section.eps,
+        weight_decay=section.weight_decay,
+        max_grad_norm=section.max_grad_norm,
+    )
+    kl = kl_penalty(recipe.objective)
+    return HFPolicy(
+        model,
+        settings,
+        max_tokens_per_microbatch=recipe.trainer.max_tokens_per_microbatch,
+        kl=None if kl is None or kl.estimator == "k1" else kl,
+    )
+
+
+def build_clip(recipe: Recipe, state: TrainState) -> ClipControl:
+    """The objective, and the control of its range."""
+    objective, auto = objective_settings(recipe.objective, recipe.rollout.max_tokens)
+    if not auto:
+        return ClipControl(objective)
+    minibatches = recipe.trainer.minibatches
+    return ClipControl(
+        objective,
+        cut_share=recipe.objective.cut_share,  # pyright: ignore[reportAttributeAccessIssue]
+        warmup_steps=-(-recipe.optimizer.warmup_steps // minibatches),
+        memory=state.clip,
+    )
+
+
+def build_plan(recipe: Recipe) -> Plan:
+    """The loop's numbers."""
+    return Plan(
+        steps=recipe.trainer.steps,
+        minibatches=recipe.trainer.minibatches,
+        minibatch_by=recipe.trainer.minibatch_by,
+        baseline=recipe.advantage.baseline,
+        scale=recipe.advantage.scale,
+        temperature=recipe.rollout.temperature,
+        max_failed_share=recipe.verifier.max_failed_share,
+        evaluate_every=recipe.evaluate.every,
+        kl=kl_penalty(recipe.objective),
+    )
+
+
+def rollout_sampling(recipe: Recipe) -> Sampling:
+    """How a step's responses are sampled; seed and step are filled in by the stream."""
+    section = recipe.rollout
+    return Sampling(
+        num_samples=section.group,
+        max_tokens=section.max_tokens,
+        temperature=section.temperature,
+        top_p=section.top_p,
+        top_k=section.top_k,
+    )
+
+
+def eval_sampling(recipe: Recipe) -> Sampling:
+    """Temperature 1, nothing cut off, and the same random numbers at every evaluation of every
+    run: before and after differ by the weights alone."""
+    return Sampling(
+        num_samples=recipe.evaluate.samples,
+        max_tokens=recipe.rollout.max_tokens,
+        seed=0,
+        stream="evaluate",
+    )
+
+
+def _bare_model(recipe: Recipe, prepared: Prepared) -> PreTrainedModel:
+    if not isinstance(recipe.model, NewModel):
+        return load_model(recipe.model.path, _dtype(recipe))
+    shape = recipe.model
+    model = tiny_model(
+        len(prepared.tokenizer),
+        hidden=shape.hidden,
+        layers=shape.layers,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        intermediate=shape.intermediate,
+        max_positions=shape.max_positions,
+        seed=recipe.seed,
+    )
+    return model.to(_dtype(recipe))  # pyright: ignore[reportArgumentType]
+
+
+def _dtype(recipe: Recipe) -> torch.dtype:
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[recipe.model.dtype]

@@ -1,0 +1,222 @@
+"""The sections of a recipe but `objective`: every setting's name, default, unit, and the reason for
+the default.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gspo.recipes.fields import (
+    Count,
+    CountOrZero,
+    DecayPair,
+    NotNegative,
+    Number,
+    Plain,
+    Positive,
+    Section,
+    Share,
+    Switch,
+    Text,
+    Whole,
+)
+
+Dtype = Literal["float32", "bfloat16"]
+
+
+class NewModel(Section):
+    """A small Qwen3-shaped model with random weights. Defaults: 0.8 M parameters, a demo's size."""
+
+    path: None = None
+    """null: no folder, the model is made from the shape below."""
+    hidden: Count = 128
+    """Width of the residual stream; a multiple of heads."""
+    layers: Count = 4
+    """Transformer blocks."""
+    heads: Count = 4
+    """Query heads; a multiple of kv_heads."""
+    kv_heads: Count = 2
+    """Key and value heads; fewer than heads halves the cache."""
+    intermediate: Count = 384
+    """Width inside the MLP; 3 x hidden."""
+    max_positions: Count = 256
+    """Longest prompt + response, in tokens."""
+    dtype: Dtype = "float32"
+    """Precision of the weights. float32: bfloat16 moves log s by far more than the paper's range."""
+    tokenizer: Text | None = None
+    """Folder of a Hugging Face tokenizer; null is one token a character of the task's alphabet."""
+
+
+class SavedModel(Section):
+    """A Hugging Face folder: config, weights, tokenizer."""
+
+    path: Text
+    """The folder, relative to where gspo is started."""
+    dtype: Dtype = "float32"
+    """Precision the weights are loaded in. float32: bfloat16 moves log s by far more than the
+    paper's range."""
+    tokenizer: Text | None = None
+    """Folder of another tokenizer; null is the one in path."""
+
+
+class ColdStartSection(Section):
+    """Supervised training on a task's own demonstrations, before reinforcement learning."""
+
+    steps: Count = 280
+    """Optimizer steps; 280 takes the demo's model to where sampling solves 0.37."""
+    batch: Count = 128
+    """Demonstrations a step."""
+    lr: Positive = 2e-3
+    """Highest learning rate of AdamW."""
+    corruption: Share = 0.2
+    """Chance that a step of a demonstration is replaced by a wrong one. It leaves room to learn:
+    0.2 over four steps gives 0.8^4 = 0.41."""
+    warmup: CountOrZero = 20
+    """Optimizer steps in which the rate climbs to lr."""
+    cache: Switch = True
+    """Keep the finished model and use it again while nothing it depends on has changed."""
+
+
+class TaskData(Section):
+    """Prompts made on the fly."""
+
+    task: Literal["addition", "countdown"]
+    """Which task; it brings its own prompts, answers, verifier and demonstrations."""
+    path: None = None
+    """null: no file."""
+    options: dict[str, Plain] = Field(default_factory=dict)
+    """Settings of the task, as {digits: 4} of addition; what is left out is the task's default."""
+    num_prompts: Count = 4096
+    """Training prompts; then they come again in another order. 4096 are never all seen in a demo."""
+    max_prompt_tokens: Count | None = None
+    """Longest prompt, in tokens after the template; null is what the model has room for."""
+    overlong: Literal["error", "drop"] = "error"
+    """What happens to a longer prompt. Prompts are never cut: drop leaves it out and counts it."""
+
+
+class FileData(Section):
+    """Prompts from a file: JSONL, CSV or Parquet."""
+
+    path: Text
+    """The training file, one prompt a row, relative to where gspo is started."""
+    task: None = None
+    """null: no task."""
+    prompt: Text = "prompt"
+    """Column that holds the prompt: text, or a list of chat messages."""
+    answer: Text | None = "answer"
+    """Column that holds the gold answer; null where the verifier needs none."""
+    eval_path: Text | None = None
+    """File of held-out prompts for `evaluate`; null is no evaluation."""
+    max_prompt_tokens: Count | None = None
+    """Longest prompt, in tokens after the template; null is what the model has room for."""
+    overlong: Literal["error", "drop"] = "error"
+    """What happens to a longer prompt. Prompts are never cut: drop leaves it out and counts it."""
+
+
+class VerifierSection(Section):
+    """Who gives the reward."""
+
+    kind: Literal["task", "exact", "function"] = "task"
+    """task: the task's own. exact: the final answer equals the answer column. function: yours."""
+    function: Text | None = None
+    """file.py:name of a function (prompt, completion, **columns) -> float; only with kind function."""
+    marker: Text | None = None
+    """Text the final answer follows, as '####'; null is the whole response. Only with kind exact."""
+    max_failed_share: Share = 0.02
+    """Share of a step's responses whose verifier may break before the run stops. A broken verdict
+    is left out, never a reward of 0; above 1 in 50 something is wrong with the verifier."""
+
+
+class RolloutSection(Section):
+    """Sampling of a step's responses."""
+
+    prompts: Count = 32
+    """Prompts a step."""
+    group: Whole = 8
+    """Responses a prompt; each is compared with the others of its group, so at least 2."""
+    max_tokens: Count = 64
+    """Longest response, in tokens; a longer one is cut off and counts as truncated."""
+    temperature: Positive = 1.0
+    """Divides the logits, in engine and trainer alike. 1: the policy itself."""
+    top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
+    """Keep the likeliest tokens of this total probability; 1 is off: a cut tail is no longer the
+    policy that is trained."""
+    top_k: CountOrZero = 0
+    """Keep this many likeliest tokens; 0 is off."""
+
+
+class AdvantageSection(Section):
+    """From rewards to advantages, inside a group."""
+
+    baseline: Literal["mean", "loo"] = "mean"
+    """mean of the group, or of the others (leave one out: unbiased)."""
+    scale: Literal["std", "none"] = "std"
+    """Divide by the group's standard deviation, as GSPO and GRPO do, or not, as dr_grpo."""
+
+
+class OptimizerSection(Section):
+    """AdamW. One optimizer step a minibatch."""
+
+    lr: NotNegative = 3e-5
+    """Learning rate; of 3e-5, 1e-4 and 3e-4 the demo learns best at the first."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """constant, or cosine down to 0 at the last step."""
+    warmup_steps: CountOrZero = 0
+    """Optimizer steps in which the rate climbs from 0 to lr."""
+    betas: DecayPair = (0.9, 0.999)
+    """Decay of the two running moments; AdamW's usual ones."""
+    eps: Positive = 1e-8
+    """Added to the root of the second moment; AdamW's usual one."""
+    weight_decay: NotNegative = 0.0
+    """Decoupled weight decay; 0: runs are short and start from a trained model."""
+    max_grad_norm: Positive = 1.0
+    """Longer gradients are shortened to this norm."""
+
+
+class TrainerSection(Section):
+    """The loop."""
+
+    steps: Count = 80
+    """Steps: one rollout batch and `minibatches` optimizer steps each."""
+    minibatches: Count = 4
+    """Optimizer steps a step; the second and later are off-policy, which is what the clip is for."""
+    minibatch_by: Literal["group", "response"] = "group"
+    """group: whole groups, prompts are computed once. response: mixed over all groups."""
+    max_tokens_per_microbatch: Count = 8192
+    """Tokens in one forward pass, prompts included; memory grows with it, gradients do not change."""
+    checkpoint_every: CountOrZero | None = None
+    """Steps between checkpoints; 0 is only at the end and on interrupt, null is as often as costs
+    at most 5 % of the time."""
+    keep_checkpoints: Count = 2
+    """Newest checkpoints kept; 2, so that one is whole while the other is written."""
+
+
+class EvaluateSection(Section):
+    """pass@1 and pass@k on held-out prompts, at temperature 1."""
+
+    prompts: Count = 256
+    """Held-out prompts; 256 give pass@1 to within 0.06."""
+    samples: Count = 8
+    """Responses a prompt: pass@1 is their mean, pass@k goes up to this k."""
+    every: CountOrZero = 0
+    """Steps between evaluations; 0 is only before the first and after the last."""
+
+
+class EngineSection(Section):
+    """What samples the responses."""
+
+    kind: Literal["local"] = "local"
+    """local: the trainer's own model, float32, in the same process."""
+    max_batch: Count = 512
+    """Responses sampled side by side; memory of the cache grows with it, samples do not change."""
+
+
+class RecordSection(Section):
+    """What is left behind."""
+
+    folder: Text = "runs"
+    """Folder of all runs, relative to where gspo is started."""
+    steps: Switch = True
+    """Write every response to steps/*.parquet; calibrate and replay read them."""

@@ -1,0 +1,45 @@
+"""Verdicts for groups, and the rule that stops a run whose verifier is broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gspo.errors import VerifierError
+from gspo.types import Group
+from gspo.verifiers.base import Verifier
+
+
+def judge_groups(verifier: Verifier, groups: Iterable[Group]) -> list[Group]:
+    """Every rollout with its verdict. An aborted request is unscorable and is not judged."""
+    return [_judge(verifier, group) for group in groups]
+
+
+def _judge(verifier: Verifier, group: Group) -> Group:
+    verdicts = verifier.judge(group.prompt, group.rollouts)
+    if len(verdicts) != len(group.rollouts):
+        raise VerifierError(
+            f"{type(verifier).__name__} gave {len(verdicts)} verdicts for {len(group.rollouts)} responses to prompt {group.prompt.id!r}; wanted one each, in order"
+        )
+    judged = [r.judged(v) for r, v in zip(group.rollouts, verdicts, strict=True)]
+    return replace(group, rollouts=judged)
+
+
+def failures(groups: Sequence[Group]) -> Counter[str]:
+    """How often each reason for having no verdict occurred."""
+    return Counter(
+        rollout.verdict.failure or "no reason given"
+        for group in groups
+        for rollout in group.rollouts
+        if rollout.verdict is not None and rollout.verdict.reward is None
+    )
+
+
+def check_failures(judged: int, failed: int, reasons: Counter[str], max_share: float) -> None:
+    """Stop when more than `max_share` of all verdicts so far failed: the reward would be a lie."""
+    if judged and failed / judged > max_share:
+        worst = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common(3))
+        raise VerifierError(
+            f"the verifier failed on {failed} of {judged} responses, more than verifier.max_failed_share {max_share:g} allows. This step: {worst}. Try it by hand with 'gspo verify'"
+        )

@@ -1,0 +1,112 @@
+"""The loop, in the order in which things happen.
+
+Take P groups, judge them, pack the scored responses, score what the later minibatches need,
+make K updates, publish the weights, record, evaluate, save. What runs ahead or in parallel hides
+in the stream and the verifier, never here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gspo.errors import DataError, NumericsError
+from gspo.policy.packing import pack_rollouts
+from gspo.stats import merge
+from gspo.trainer.advantage import advantages_of, with_reference
+from gspo.trainer.clock import Clock
+from gspo.trainer.interrupt import StopRequest
+from gspo.trainer.judge import check_failures, failures, judge_groups
+from gspo.trainer.minibatches import minibatch_rows
+from gspo.trainer.parts import Parts
+from gspo.trainer.rows import StepUpdates, response_rows
+from gspo.trainer.state import TrainState
+from gspo.trainer.statistics import step_responses, step_stats
+
+#: A skipped update is bad luck, three in a row are a broken run.
+MAX_SKIPPED_IN_A_ROW = 3
+
+
+def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
+    """From `state` to the last step, or to the first request to stop; returns the state reached.
+
+    Everything up to the returned state is recorded, and a checkpoint of it exists.
+    """
+    plan = parts.plan
+    skipped_in_a_row = 0
+    while state.step < plan.steps and not stop.requested:
+        clock = Clock()
+        step = state.step + 1
+
+        with clock.part("rollout"):
+            groups = parts.stream.take(state, stop)
+        if groups is None:
+            break
+
+        with clock.part("judge"):
+            groups = judge_groups(parts.verifier, groups)
+            reasons = failures(groups)
+            judged = state.judged + sum(len(group.rollouts) for group in groups)
+            failed = state.failed + reasons.total()
+            check_failures(judged, failed, reasons, plan.max_failed_share)
+
+        advantage = advantages_of(groups, plan)
+        packed = pack_rollouts(groups, advantage, temperature=plan.temperature)
+        batch = packed.batch
+        if batch.num_responses == 0:
+            raise DataError(
+                f"step {step} has no response to train on: {len(packed.dropped)} were left out, the first because: {packed.dropped[0].reason}"
+            )
+        minibatches = minibatch_rows(
+            batch, plan.minibatches, plan.minibatch_by, seed=state.seed, step=step
+        )
+
+        # Minibatches after the first are off-policy: what they are compared with is scored before
+        # the first optimizer step. The first compares with its own log-probs: its ratio is 1.
+        with clock.part("score"):
+            if parts.reference is not None and plan.kl is not None:
+                batch = with_reference(batch, parts.policy, parts.reference, plan, plan.kl)
+            parted = [batch.select(rows) for rows in minibatches]
+            later = [part.with_old_logp(parts.policy.score(part)) for part in parted[1:]]
+
+        objective = parts.clip.objective
+        results = []
+        with clock.part("update"):
+            for minibatch in [*parted[:1], *later]:
+                result = parts.policy.update(minibatch, objective)
+                results.append(result)
+                skipped_in_a_row = skipped_in_a_row + 1 if result.skipped else 0
+                if skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+                    raise NumericsError(
+                        f"{skipped_in_a_row} updates in a row were skipped, the last at step {step}: {result.skipped}. Lower optimizer.lr, or look at the step's prompts; weights are those of the last good update"
+                    )
+
+        with clock.part("publish"):
+            parts.engine.load(parts.policy.weights(step))
+
+        updates = StepUpdates.join(batch, minibatches, [r.responses for r in results])
+        responses = step_responses(batch, updates, objective)
+        event = parts.clip.observe(step, responses)
+        state = replace(
+            state,
+            step=step,
+            version=step,
+            cursor=state.cursor + len(groups),
+            tokens_seen=state.tokens_seen + batch.num_tokens,
+            prompts_seen=state.prompts_seen + len(groups),
+            judged=judged,
+            failed=failed,
+            clip=parts.clip.memory(),
+        )
+
+        said = merge(result.stats for result in results)
+        stats = step_stats(groups, batch, updates, responses, objective, said)
+        rows = response_rows(groups, packed.kept, batch, updates)
+        parts.record(step, stats | clock.stats(batch.num_tokens), rows, event)
+
+        if plan.evaluate_every and step % plan.evaluate_every == 0 and step < plan.steps:
+            parts.evaluate(step)
+        if parts.save_due(step):
+            parts.save(state)
+
+    parts.save(state)
+    return state

@@ -1,0 +1,156 @@
+"""What the updates of a step did, in batch order, and the rows of its responses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gspo.policy.base import ResponseUpdate
+from gspo.recorders.base import ResponseRow
+from gspo.types import Group, RolloutBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepUpdates:
+    """The updates of all minibatches, put back into the order of the step's batch.
+
+    minibatch [S]: counted from 1. The others as in `ResponseUpdate`.
+    """
+
+    minibatch: Int[Tensor, "S"]
+    logp: Float[Tensor, "N"]
+    old_logp: Float[Tensor, "N"]
+    log_s: Float[Tensor, "S"]
+    cut_low: Int[Tensor, "S"]
+    cut_high: Int[Tensor, "S"]
+    loss: Float[Tensor, "S"]
+
+    @classmethod
+    def join(
+        cls,
+        batch: RolloutBatch,
+        minibatches: Sequence[Int[Tensor, "_"]],
+        updates: Sequence[ResponseUpdate],
+    ) -> StepUpdates:
+        """Scatter each minibatch's results to its rows of the batch."""
+        rows = torch.cat(list(minibatches))
+        tokens = batch.tokens_of(rows)
+        numbers = [torch.full_like(part, k) for k, part in enumerate(minibatches, start=1)]
+
+        def back(parts: Sequence[Tensor], to: Tensor) -> Tensor:
+            joined = torch.cat(list(parts))
+            return torch.empty_like(joined).index_copy(0, to, joined)
+
+        return cls(
+            minibatch=back(numbers, rows),
+            logp=back([u.logp for u in updates], tokens),
+            old_logp=back([u.old_logp for u in updates], tokens),
+            log_s=back([u.log_s for u in updates], rows),
+            cut_low=back([u.cut_low for u in updates], rows),
+            cut_high=back([u.cut_high for u in updates], rows),
+            loss=back([u.loss for u in updates], rows),
+        )
+
+
+#: (position of the group in its step, sample number) of a response.
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trained:
+    """The training half of a row."""
+
+    advantage: float = 0.0
+    minibatch: int | None = None
+    old_logp: list[float] | None = None
+    logp: list[float] | None = None
+    log_s: float | None = None
+    cut_low: int = 0
+    cut_high: int = 0
+    loss: float | None = None
+    skipped: str | None = "left out before packing"
+
+
+def response_rows(
+    groups: Sequence[Group], kept: Sequence[Place], batch: RolloutBatch, updates: StepUpdates
+) -> list[ResponseRow]:
+    """One row for every response of the step, groups in order, samples in order.
+
+    kept: where each row of the batch comes from; a response that is not there was unscorable or
+    empty and was not trained on.
+    """
+    trained = dict(zip(kept, _trained(batch, updates), strict=True))
+    return [
+        _row(group, (number, sample), trained.get((number, sample), _Trained()))
+        for number, group in enumerate(groups)
+        for sample in range(len(group.rollouts))
+    ]
+
+
+def _trained(batch: RolloutBatch, updates: StepUpdates) -> list[_Trained]:
+    lengths = batch.segments.lengths.tolist()
+    per_token = [
+        [part.tolist() for part in values.split(lengths)]
+        for values in (updates.old_logp, updates.logp)
+    ]
+    per_response = [
+        batch.advantage.tolist(),
+        updates.minibatch.tolist(),
+        updates.log_s.tolist(),
+        updates.cut_low.tolist(),
+        updates.cut_high.tolist(),
+        updates.loss.tolist(),
+    ]
+    return [
+        _Trained(
+            old_logp=old_logp,
+            logp=logp,
+            advantage=advantage,
+            minibatch=minibatch,
+            log_s=log_s if math.isfinite(log_s) else None,
+            cut_low=cut_low,
+            cut_high=cut_high,
+            loss=loss if math.isfinite(loss) else None,
+            skipped=None,
+        )
+        for old_logp, logp, advantage, minibatch, log_s, cut_low, cut_high, loss in zip(
+            *per_token, *per_response, strict=True
+        )
+    ]
+
+
+def _row(group: Group, place: Place, trained: _Trained) -> ResponseRow:
+    number, sample = place
+    rollout = group.rollouts[sample]
+    verdict = rollout.verdict
+    keep = [k for k, is_trained in enumerate(rollout.trained) if is_trained]
+    return ResponseRow(
+        prompt_id=group.prompt.id,
+        source=group.prompt.source,
+        group=number,
+        sample=sample,
+        prompt=group.prompt.text,
+        text=rollout.text,
+        tokens=[rollout.response_ids[k] for k in keep],
+        reward=rollout.reward,
+        parts=dict(verdict.parts) if verdict else {},
+        failure=verdict.failure if verdict else "not judged",
+        advantage=trained.advantage,
+        length=len(keep),
+        finish=rollout.finish,
+        version=rollout.version,
+        minibatch=trained.minibatch,
+        engine_logp=[rollout.engine_logp[k] for k in keep],
+        old_logp=trained.old_logp,
+        logp=trained.logp,
+        log_s=trained.log_s,
+        cut_low=trained.cut_low,
+        cut_high=trained.cut_high,
+        loss=trained.loss,
+        skipped=trained.skipped,
+    )

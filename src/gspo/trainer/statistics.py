@@ -1,0 +1,85 @@
+"""All numbers of one step, by their names in docs/metrics.md."""
+
+from __future__ import annotations
+
+import math
+import resource
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from gspo.diagnostics.clipping import UpdatedResponses, clip_stats
+from gspo.diagnostics.histogram import log_s_stats
+from gspo.diagnostics.rollouts import engine_gap_stats, rollout_stats
+from gspo.settings import GSPO, GSPOToken, ObjectiveSettings
+from gspo.stats import Max, Mean, Statistic, Stats, Sum
+from gspo.trainer.rows import StepUpdates
+from gspo.types import Group, RolloutBatch
+
+
+def step_responses(
+    batch: RolloutBatch, updates: StepUpdates, objective: ObjectiveSettings
+) -> UpdatedResponses:
+    """What the diagnostics look at. The first minibatch is on-policy, the others are not."""
+    return UpdatedResponses(
+        log_s=updates.log_s,
+        advantage=batch.advantage,
+        lengths=batch.segments.lengths,
+        minibatch=updates.minibatch,
+        off_policy=updates.minibatch > 1,
+        cut_low=updates.cut_low,
+        cut_high=updates.cut_high,
+        unit=objective.unit,
+    )
+
+
+def step_stats(
+    groups: Sequence[Group],
+    batch: RolloutBatch,
+    updates: StepUpdates,
+    responses: UpdatedResponses,
+    objective: ObjectiveSettings,
+    update_stats: Mapping[str, Statistic],
+) -> Stats:
+    """Rollouts, clip, log s, engine gap, entropy, KL, and what the updates said themselves."""
+    band = None
+    stats: Stats = dict(update_stats)
+    if isinstance(objective, GSPO | GSPOToken):
+        band = objective.clip.band(batch.segments.lengths)
+        if isinstance(band[0], float) and isinstance(band[1], float):
+            stats["clip/low"] = Mean(-math.expm1(band[0]), 1)
+            stats["clip/high"] = Mean(math.expm1(band[1]), 1)
+    stats |= _rollouts(groups)
+    stats |= clip_stats(responses, band)
+    stats |= log_s_stats(responses)
+    stats |= engine_gap_stats(batch.engine_logp, updates.old_logp, batch.segments)
+    stats |= _divergence(batch, updates)
+    stats["step/responses"] = Sum(batch.num_responses)
+    stats["step/tokens"] = Sum(batch.num_tokens)
+    stats["memory/peak_rss_gib"] = Max(
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
+    )
+    return stats
+
+
+def _rollouts(groups: Sequence[Group]) -> Stats:
+    rollouts = [(k, rollout) for k, group in enumerate(groups) for rollout in group.rollouts]
+    rewards = [math.nan if r.reward is None else r.reward for _, r in rollouts]
+    return rollout_stats(
+        torch.tensor(rewards),
+        torch.tensor([k for k, _ in rollouts]),
+        torch.tensor([len(r.response_ids) for _, r in rollouts]),
+        torch.tensor([r.finish == "length" for _, r in rollouts]),
+    )
+
+
+def _divergence(batch: RolloutBatch, updates: StepUpdates) -> Stats:
+    """Entropy of the sampling policy, and how far the updates moved from it; nats a token."""
+    off_policy = batch.segments.spread(updates.minibatch > 1)
+    entropy = -updates.old_logp.double()
+    log_ratio = (updates.logp - updates.old_logp).double()[off_policy]
+    kl = log_ratio.exp() - 1 - log_ratio
+    return {
+        "policy/entropy": Mean(entropy.sum(), entropy.numel()),
+        "policy/kl_old": Mean(kl.sum(), kl.numel()),
+    }

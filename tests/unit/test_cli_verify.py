@@ -1,0 +1,110 @@
+"""`gspo verify`."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gspo.cli.main import build_app
+
+
+@pytest.fixture
+def verify(tmp_path):
+    """Write rows and judge them."""
+
+    def run(kind, rows, *options):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return CliRunner().invoke(build_app(), ["verify", kind, str(path), *options])
+
+    return run
+
+
+def verdicts(result):
+    assert result.exit_code == 0, result.stderr
+    return [(v["id"], v["reward"], v["failure"]) for v in json.loads(result.stdout)["verdicts"]]
+
+
+def test_exact_in_the_order_of_the_file(verify):
+    rows = [
+        {"id": "z", "answer": "46", "completion": "#### 46.0"},
+        {"id": 7, "answer": 46, "completion": "46"},
+        {"answer": "46", "completion": "####46"},
+    ]
+    assert verdicts(verify("exact", rows, "--marker", "####", "--json")) == [
+        ("z", 1, None),
+        (7, 0, None),
+        (3, 1, None),
+    ]
+    assert verdicts(verify("exact", rows, "--json"))[1] == (7, 1, None)
+
+
+def test_the_tasks(verify):
+    rows = [
+        {"id": 1, "answer": "5773", "completion": "760=13;>5773"},
+        {"id": 2, "answer": 5773, "completion": ">5773"},
+        {"id": 3, "answer": "5773", "completion": "5773"},
+    ]
+    assert [reward for _, reward, _ in verdicts(verify("addition", rows, "--json"))] == [1, 1, 0]
+    rows = [
+        {"id": 1, "answer": 46, "numbers": [3, 7, 25], "completion": "25+(3*7)"},
+        {"id": 2, "answer": 46, "numbers": [3, 7, 25], "completion": "25+21"},
+    ]
+    assert [reward for _, reward, _ in verdicts(verify("countdown", rows, "--json"))] == [1, 0]
+
+
+FUNCTION = """
+def reward(completion, tests, **columns):
+    print("chatter")
+    return 1 / len(completion) * tests
+"""
+
+
+def test_a_function_with_its_columns_and_its_failures(verify, tmp_path):
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    option = ["--function", f"{tmp_path}/mine.py:reward", "--json"]
+    rows = [
+        {"id": "a", "tests": 2, "completion": "xxxx"},
+        {"id": "b", "tests": 2, "completion": ""},
+        {"id": "c", "completion": "x"},
+        {"id": "d", "tests": 1, "completion": "x"},
+    ]
+    result = verify("function", rows, *option)
+    (a, b, c, d) = verdicts(result)
+    assert (a, d) == (("a", 0.5, None), ("d", 1, None))
+    assert b == ("b", None, "ZeroDivisionError: division by zero")
+    assert c[1] is None
+    assert "needs ['tests'], which prompt c has not" in c[2]
+    assert "chatter" not in result.stdout
+    assert "chatter" in result.stderr
+
+
+def test_a_table_for_people(verify):
+    result = verify("exact", [{"id": "a\x1b", "answer": "1", "completion": "1"}])
+    assert result.stdout.splitlines() == ["id  reward  failure", "a␛       1  -"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "options", "code", "words"),
+    [
+        ("exact", [{"id": 1, "answer": "x"}], [], 3, "rows.jsonl:1: completion is None"),
+        ("exact", [[1]], [], 3, "rows.jsonl:1"),
+        ("exact", [], [], 3, "holds no row"),
+        ("exact", [], ["--function", "f.py:g"], 2, "--function is of kind function, not of exact"),
+        ("addition", [], ["--marker", "#"], 2, "--marker is of kind exact, not of addition"),
+        ("function", [], [], 2, "needs --function file.py:name"),
+        ("function", [], ["--function", "no.py:f"], 2, "there is no file"),
+        ("maths", [], [], 2, "Invalid value"),
+    ],
+)
+def test_what_cannot_be_judged(verify, kind, rows, options, code, words):
+    result = verify(kind, rows, *options)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_file_that_is_not_there():
+    result = CliRunner().invoke(build_app(), ["verify", "exact", "nowhere.jsonl"])
+    assert result.exit_code == 3
+    assert "nowhere.jsonl is not there" in result.stderr
