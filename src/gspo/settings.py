@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 from gspo.errors import RecipeError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["sequence", "token"]
 Denominator = Literal["responses", "tokens", "constant"]
-Bound = TypeVar("Bound")
+AdvantagePer = Literal["response", "token"]
 
 
 def _distance(owner: str, name: str, value: float, largest: float) -> None:
@@ -101,6 +101,7 @@ class Objective(Protocol):
     source: ClassVar[str]
     unit: ClassVar[Unit]
     denominator: ClassVar[Denominator]
+    advantage_per: ClassVar[AdvantagePer]
 
     def __call__(
         self, logp: Tensor, old_logp: Tensor, advantage: Tensor, segments: Segments
@@ -119,6 +120,7 @@ class ObjectiveSettings(ABC):
     source: ClassVar[str]
     unit: ClassVar[Unit]
     denominator: ClassVar[Denominator] = "responses"
+    advantage_per: ClassVar[AdvantagePer] = "response"
     clip_kinds: ClassVar[tuple[type, ...]] = (ClipRange,)
 
     def __post_init__(self) -> None:
@@ -168,6 +170,7 @@ class GSPOToken(ObjectiveSettings):
     name: ClassVar = "gspo_token"
     source: ClassVar = "arXiv 2507.18071, equations 13 and 14"
     unit: ClassVar[Unit] = "sequence"
+    advantage_per: ClassVar[AdvantagePer] = "token"
     clip_kinds: ClassVar = (ClipRange, LengthFairClip)
     clip: SequenceClip = PAPER_CLIP
 

@@ -241,6 +241,7 @@ def test_the_learning_rate_counts_steps_taken_not_micro_batches_nor_skipped_ones
         if step == 4:
             policy.update(poison_old_logp(policy, data)[0], GSPO())
         rates.append(policy.update(data, GSPO()).stats["optimizer/lr"].value())
+        assert {group["lr"] for group in policy.optimizer.param_groups} == {rates[-1]}
     assert rates == [policy.settings.lr(step) for step in range(10)]
     assert rates[:3] == pytest.approx([5e-4, 1e-3, 1e-3])
 

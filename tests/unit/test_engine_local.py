@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from gspo.engines.base import Sampling
 from gspo.engines.local import LocalEngine
@@ -32,12 +32,22 @@ def model(seed: int = 0, **changes: object) -> LlamaForCausalLM:
     return LlamaForCausalLM(LlamaConfig(**{**SIZES, **changes}))
 
 
-def counting_model(vocabulary: int = 16) -> LlamaForCausalLM:
-    """Greedy, it counts: after token t comes t + 1. Layers add nothing to the embedding."""
-    counter = model(vocab_size=vocabulary, hidden_size=vocabulary, initializer_range=0.0)
+def counting_model() -> GPT2LMHeadModel:
+    """Greedy, it counts: after token t comes t + 1. Its layers add nothing to the embedding, and
+    its positions are a table of CONTEXT rows: reading one further is an error."""
+    config = GPT2Config(
+        vocab_size=16,
+        n_embd=16,
+        n_layer=1,
+        n_head=2,
+        n_positions=CONTEXT,
+        initializer_range=0.0,
+        tie_word_embeddings=False,
+    )
+    counter = GPT2LMHeadModel(config)
     with torch.no_grad():
-        counter.model.embed_tokens.weight.copy_(torch.eye(vocabulary))
-        counter.lm_head.weight.copy_(torch.eye(vocabulary).roll(1, 0))
+        counter.transformer.wte.weight.copy_(torch.eye(16))
+        counter.lm_head.weight.copy_(torch.eye(16).roll(1, 0))
     return counter
 
 
@@ -84,6 +94,25 @@ def test_the_context_ends_a_response_too() -> None:
         (rollout,) = group.rollouts
         assert len(rollout.response_ids) == CONTEXT - len(rollout.prompt_ids)
         assert rollout.finish == "length"
+
+
+def test_a_row_at_the_end_of_the_context_waits_there() -> None:
+    """One of five is done at once, too few to drop it: it is fed on, but never past position 7,
+    and the end token 10 that it comes to meanwhile is none of its own."""
+    engine = LocalEngine(counting_model(), spell, [10], max_batch=8)
+    full = prompt(*range(1, CONTEXT))
+    groups = engine.generate([full, *(prompt(k, k + 1) for k in range(4))], GREEDY)
+    rollouts = [group.rollouts[0] for group in groups]
+    assert [len(rollout.response_ids) for rollout in rollouts] == [6, 6, 6, 6, 1]
+    assert [rollout.finish for rollout in rollouts] == ["length"] * 3 + ["stop", "length"]
+
+
+def test_a_row_that_moves_takes_its_limit_along() -> None:
+    """The short prompt ends at once; the long one moves to its place, with room for 3, not 7."""
+    engine = LocalEngine(counting_model(), spell, [3], max_batch=8)
+    short, long = engine.generate([prompt(2), prompt(3, 4, 5, 6, 7)], GREEDY)
+    assert short.rollouts[0].response_ids == (3,)
+    assert long.rollouts[0].response_ids == (8, 9, 10)
 
 
 @pytest.mark.parametrize(

@@ -186,13 +186,13 @@ def test_a_recorded_step_is_not_overwritten(tmp_path: Path) -> None:
     assert open_run(folder.path).columns("eval/pass@1") == {"step": [1], "eval/pass@1": [0.5]}
 
 
-@pytest.mark.parametrize("name", ["run.json", "notes.txt"])
+@pytest.mark.parametrize("name", ["run.json", "notes.txt", ".draft.tmp"])
 def test_a_folder_with_content_is_refused_and_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     with pytest.raises(DataError, match=f"holds {name}.*--resume, or choose another name"):
         start(tmp_path)
     left = {p.name for p in tmp_path.iterdir()}
-    if name == "notes.txt":
+    if name != "run.json":
         assert left == {name}, "no lock file in a folder that is no run"
     else:
         assert left == {name, "run.lock"}
@@ -203,6 +203,7 @@ def test_what_a_killed_start_leaves_is_no_content(tmp_path: Path) -> None:
     (tmp_path / "run.lock").write_text("")
     (tmp_path / ".run.json.77.tmp").write_text("{")
     start(tmp_path).close()
+    assert list(tmp_path.glob(".*")) == []
     with pytest.raises(DataError, match="a file is in the way"):
         start(tmp_path / "run.json")
 

@@ -13,10 +13,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
-import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gspo.errors import DataError
 
@@ -69,10 +69,9 @@ def read_csv(path: Path) -> Iterator[Row]:
 def read_parquet(path: Path) -> Iterator[Row]:
     """Rows of a Parquet file as the Python values that JSONL would give: lists, not arrays, and no
     key that Parquet filled in with null."""
-    arrow: Any = pa  # pyarrow has no types
     try:
-        file: Any = pq.ParquetFile(path)
-    except arrow.ArrowInvalid as error:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
         raise DataError(f"{path} is no Parquet file: {error}") from error
     with file:
         rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
@@ -92,15 +91,16 @@ def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
 def _json_object(text: str, where: str) -> dict[str, Any]:
     """A strict JSON object: no NaN, no number beyond float64, no half of a surrogate pair."""
     try:
-        value: Any = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-        text.encode() if "\\u" not in text else json.dumps(value, ensure_ascii=False).encode()
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        if "\\u" in text:  # half of a surrogate pair can be written, but no tokenizer takes it
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(
             f"{where}: the line holds a {type(value).__name__}; wanted a JSON object {{…}}"
         )
-    return cast("dict[str, Any]", value)
+    return value
 
 
 def _refuse_constant(name: str) -> float:
@@ -115,8 +115,8 @@ def _finite(text: str) -> float:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value).items()
+        pairs = value.items()
         return {key: _without_nulls(item) for key, item in pairs if item is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in cast("list[Any]", value)]
+        return [_without_nulls(item) for item in value]
     return value

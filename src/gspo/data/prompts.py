@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from gspo.data.files import Row, read_rows
 from gspo.errors import DataError
@@ -92,17 +92,16 @@ def _messages(content: Any, row: Row) -> Sequence[Mapping[str, Any]]:
         raise DataError(
             f"{row.where}: the prompt is {content!r}; wanted text or a list of messages"
         )
-    messages = cast("list[Any]", content)
-    for message in messages:
+    for message in content:
         if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
             raise DataError(
                 f"{row.where}: a message is {message!r}; wanted an object with 'role' and 'content'"
             )
-    if messages[-1]["role"] == "assistant":
+    if content[-1]["role"] == "assistant":
         raise DataError(
-            f"{row.where}: the last message's role is {messages[-1]['role']!r}; wanted a prompt that waits for the assistant's answer"
+            f"{row.where}: the last message's role is {content[-1]['role']!r}; wanted a prompt that waits for the assistant's answer"
         )
-    return messages
+    return content
 
 
 def _row_id(row: Row, content: Any) -> str:

@@ -30,7 +30,11 @@ NO_CACHE_LAYERS = ("dummy",)  # transformers' word for a layer that reads anothe
 
 
 class RowLayer(CacheLayerMixin):
-    """One attention layer's keys and values; rows [0, num_rows) are in use."""
+    """One attention layer's keys and values, [num_rows, heads, num_columns, size] each."""
+
+    # None only before the first tokens, which is before any use.
+    keys: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]
+    values: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, num_rows: int, num_columns: int) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -136,8 +137,9 @@ class LocalEngine:
         version: int,
     ) -> Rollout:
         """The response up to its first end token, or to its limit."""
-        ends = (place + 1 for place, token in enumerate(ids) if token in self._eos_ids)
-        length = next(ends, row.limit)
+        own = ids[: row.limit]
+        ends = (place + 1 for place, token in enumerate(own) if token in self._eos_ids)
+        length = next(ends, len(own))
         stopped = ids[length - 1] in self._eos_ids
         return Rollout(
             prompt_ids=tuple(row.prompt.ids),
@@ -178,14 +180,10 @@ class _Live:
 
     def take(self, order: Int64[Tensor, "R"]) -> _Live:
         """These rows, in this order."""
-        return _Live(
-            self.row[order],
-            self.key[order],
-            self.limit[order],
-            self.position[order],
-            self.done[order],
-            None if self.mask is None else self.mask[order],
-        )
+        rows = (self.row, self.key, self.limit, self.position, self.done)
+        row, key, limit, position, done = (values[order] for values in rows)
+        mask = None if self.mask is None else self.mask[order]
+        return _Live(row, key, limit, position, done, mask)
 
 
 class _Forward:
@@ -297,6 +295,11 @@ def _rows(prompts: Sequence[Prompt], sampling: Sampling, context_tokens: int) ->
 
     The k-th group of a repeated prompt id goes on counting samples where the one before ended.
     """
+    request: dict[str, Any] = {
+        "seed": sampling.seed,
+        "stream": sampling.stream,
+        "step": sampling.step,
+    }
     seen: Counter[str] = Counter()
     rows = []
     for index, prompt in sorted(enumerate(prompts), key=lambda item: len(item[1].ids)):
@@ -304,13 +307,7 @@ def _rows(prompts: Sequence[Prompt], sampling: Sampling, context_tokens: int) ->
         seen[prompt.id] += sampling.num_samples
         limit = min(sampling.max_tokens, context_tokens - len(prompt.ids))
         for sample in range(first, first + sampling.num_samples):
-            key = row_key(
-                seed=sampling.seed,
-                stream=sampling.stream,
-                step=sampling.step,
-                prompt_id=prompt.id,
-                sample=sample,
-            )
+            key = row_key(**request, prompt_id=prompt.id, sample=sample)
             rows.append(_Row(index, prompt, limit, key))
     return rows
 
@@ -335,7 +332,7 @@ def _check_prompt(prompt: Prompt, model: PreTrainedModel) -> None:
             f"prompt {prompt.id!r} has {length} tokens and the model's context {context}; wanted "
             "room for at least 1 more: filter prompts by length"
         )
-    vocabulary = model.get_input_embeddings().num_embeddings
+    vocabulary = model.config.get_text_config(decoder=True).vocab_size
     strange = [token for token in prompt.ids if not 0 <= token < vocabulary]
     if strange:
         raise DataError(

@@ -26,7 +26,7 @@ WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 
 
-def tiny_model(
+def tiny_config(
     vocab_size: int,
     *,
     hidden: int,
@@ -35,10 +35,8 @@ def tiny_model(
     kv_heads: int,
     intermediate: int,
     max_positions: int,
-    seed: int,
-) -> PreTrainedModel:
-    """A Qwen3-shaped model in float32 with tied embeddings; the same seed gives the same weights,
-    and the caller's random state is left as it was.
+) -> Qwen3Config:
+    """A Qwen3-shaped configuration with tied embeddings.
 
     hidden 128, 4 layers, 4 heads, 2 kv heads, intermediate 384 is 0.8 M parameters.
     """
@@ -47,7 +45,7 @@ def tiny_model(
             f"hidden {hidden}, heads {heads}, kv_heads {kv_heads}: hidden must be a multiple of"
             " heads, and heads of kv_heads"
         )
-    config = Qwen3Config(
+    return Qwen3Config(
         vocab_size=vocab_size,
         hidden_size=hidden,
         intermediate_size=intermediate,
@@ -59,6 +57,12 @@ def tiny_model(
         tie_word_embeddings=True,
         dtype=torch.float32,
     )
+
+
+def tiny_model(vocab_size: int, *, seed: int, **shape: int) -> PreTrainedModel:
+    """The model of `tiny_config(vocab_size, **shape)` in float32 with random weights; the same seed
+    gives the same weights, and the caller's random state is left as it was."""
+    config = tiny_config(vocab_size, **shape)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Qwen3ForCausalLM(config).float()

@@ -110,7 +110,8 @@ def _evaluate(
     """The micro-batch's losses with their graph, and the detached record of them. Without old
     log-probs the policy has not moved yet: they are the current ones, and the ratio is exactly 1."""
     old_logp = logp.detach() if piece.old_logp is None else piece.old_logp
-    surrogate = objective(logp, old_logp, piece.advantage, piece.segments)
+    advantage = _advantage(objective, piece)
+    surrogate = objective(logp, old_logp, advantage, piece.segments)
     loss, penalty = surrogate.loss, None
     if kl is not None:
         if piece.ref_logp is None:
@@ -132,6 +133,14 @@ def _evaluate(
         penalty=penalty,
     )
     return part, loss
+
+
+def _advantage(objective: Objective, piece: RolloutBatch) -> Tensor:
+    """The batch's advantages in the shape the objective takes. One of a response goes to each of
+    its tokens where the objective wants one a token; where all lengths are 1 the two are the same."""
+    if objective.advantage_per == "response" or piece.advantage.numel() != piece.num_responses:
+        return piece.advantage
+    return piece.segments.spread(piece.advantage)
 
 
 def nonfinite(

@@ -33,7 +33,7 @@ def build_model(
     if recipe.coldstart is None:
         return _bare_model(recipe, prepared), recipe.model.path or "random weights"
     folder, _ = cold_started(recipe, prepared, on_coldstart_step)
-    return load_model(folder, _dtype(recipe)), str(folder)
+    return load_model(folder, torch_dtype(recipe)), str(folder)
 
 
 def cold_started(
@@ -158,20 +158,19 @@ def eval_sampling(recipe: Recipe) -> Sampling:
 
 def _bare_model(recipe: Recipe, prepared: Prepared) -> PreTrainedModel:
     if not isinstance(recipe.model, NewModel):
-        return load_model(recipe.model.path, _dtype(recipe))
-    shape = recipe.model
-    model = tiny_model(
-        len(prepared.tokenizer),
-        hidden=shape.hidden,
-        layers=shape.layers,
-        heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        intermediate=shape.intermediate,
-        max_positions=shape.max_positions,
-        seed=recipe.seed,
-    )
-    return model.to(_dtype(recipe))  # pyright: ignore[reportArgumentType]
+        return load_model(recipe.model.path, torch_dtype(recipe))
+    model = tiny_model(len(prepared.tokenizer), seed=recipe.seed, **shape_of(recipe.model))
+    if model.generation_config is not None:  # so that plain `generate` stops where we do
+        model.generation_config.eos_token_id = prepared.tokenizer.eos_token_id
+        model.generation_config.pad_token_id = prepared.tokenizer.pad_token_id
+    return model.to(torch_dtype(recipe))  # pyright: ignore[reportArgumentType]
 
 
-def _dtype(recipe: Recipe) -> torch.dtype:
+def shape_of(model: NewModel) -> dict[str, int]:
+    """The arguments of `tiny_config`."""
+    return model.model_dump(exclude={"path", "dtype", "tokenizer"})
+
+
+def torch_dtype(recipe: Recipe) -> torch.dtype:
+    """The precision the recipe loads its model in."""
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[recipe.model.dtype]

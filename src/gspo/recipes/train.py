@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from gspo.errors import DataError
+from gspo.errors import DataError, RecipeError
 from gspo.policy.hf import HFPolicy
 from gspo.policy.model import load_model, save_model
 from gspo.policy.optimizer import load_optimizer, save_optimizer
@@ -81,6 +81,10 @@ class Session:
                 f"{resume} has no checkpoint to resume from; train it anew under another name"
             )
         self._state = start.state() if start else TrainState(seed=recipe.seed)
+        if self._state.step >= recipe.trainer.steps:
+            raise RecipeError(
+                f"{resume} finished its {self._state.step} steps; set trainer.steps above that to go on"
+            )
         model, origin = self._start_model(start)
         self._model = model
         self._policy = build.build_policy(recipe, model)
@@ -104,6 +108,9 @@ class Session:
         with stop_on_signals() as stop:
             state = run_loop(self._parts(), self._state, stop)
         if state.step < self._recipe.trainer.steps:
+            self._console.note(
+                f"stopped after step {state.step}; 'gspo train {self._folder.path} --resume' continues"
+            )
             raise KeyboardInterrupt
         self._evaluate(state.step)
         self._folder.finished(state.step)
@@ -116,8 +123,8 @@ class Session:
         self._folder.close()
 
     def _start_model(self, start: Checkpoint | None) -> tuple[PreTrainedModel, str]:
-        dtype = getattr(torch, self._recipe.model.dtype)
         if start:
+            dtype = build.torch_dtype(self._recipe)
             return load_model(start.model, dtype), str(start.model)
         steps = self._recipe.coldstart.steps if self._recipe.coldstart else 0
         with self._console.progress("cold start", steps) as advance:
@@ -149,8 +156,8 @@ class Session:
         if self._recipe.objective.kl is None:
             return None
         first = self._checkpoints.list()[0]
-        dtype = getattr(torch, self._recipe.model.dtype)
-        return build.build_policy(self._recipe, load_model(first.model, dtype))
+        model = load_model(first.model, build.torch_dtype(self._recipe))
+        return build.build_policy(self._recipe, model)
 
     def _record(
         self,
@@ -180,7 +187,14 @@ class Session:
         self._folder.evaluation(step, result.groups, result.greedy_groups)
         low, high = result.interval
         stats: dict[str, Statistic] = {n: Mean(v, 1) for n, v in result.numbers().items()}
-        self._folder.event("evaluated", step=step, interval=[low, high], **result.numbers())
+        self._folder.event(
+            "evaluated",
+            step=step,
+            num_prompts=result.num_prompts,
+            interval=[low, high],
+            unscored=result.unscored,
+            **result.numbers(),
+        )
         self._folder.step(step, stats, [])
         self._console.step(step, stats, [])
 

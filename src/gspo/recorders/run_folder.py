@@ -18,7 +18,7 @@ from typing import Any
 from gspo.errors import DataError
 from gspo.recorders import jsonl
 from gspo.recorders.base import ResponseRow
-from gspo.recorders.durable import new_folder, remove_leftovers, sync_folder, write_text
+from gspo.recorders.durable import TEMPORARY, new_folder, remove_leftovers, sync_folder, write_text
 from gspo.recorders.jsonl import JsonLines
 from gspo.recorders.lock import LOCK_FILE, Holder, RunLock
 from gspo.recorders.reader import open_run
@@ -59,6 +59,7 @@ class RunFolder:
         with ExitStack() as undo:
             undo.callback(lock.release)
             _refuse_content(path)
+            remove_leftovers(path)
             head = {"format": FORMAT_VERSION, "name": path.resolve().name, "started": _now()}
             _write_json(path / "run.json", {**head, **info})  # first: what makes it a run
             write_text(path / "recipe.yaml", well_formed(recipe))
@@ -188,8 +189,9 @@ def _truncate(path: Path, step: int) -> dict[str, int]:
 
 
 def _refuse_content(path: Path, known: Sequence[str] = ()) -> None:
-    remove_leftovers(path)
+    """A lock file and the half-written run.json of a killed start are no content."""
     names = sorted(p.name for p in path.iterdir() if p.name != LOCK_FILE)
+    names = [n for n in names if not (n.startswith(".run.json.") and n.endswith(TEMPORARY))]
     if names and not set(known) & set(names):
         raise DataError(
             f"run folder {path} is not empty (it holds {', '.join(names[:4])}): "

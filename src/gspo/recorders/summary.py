@@ -40,11 +40,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAnswer:
-    """One held-out prompt, answered before and after."""
+    """One held-out prompt, answered before and after; before is None where there is no before."""
 
     prompt: str
     expected: str | None
-    before: str
+    before: str | None
     after: str
     reward_before: float | None
     reward_after: float | None
@@ -75,7 +75,7 @@ def closing_picture(closing: Closing) -> Group:
         parts += [_heading("Accuracy"), _scores(closing.before, closing.after)]
     if closing.samples:
         parts.append(_heading("Answers to held-out prompts"))
-        parts += [_sample(sample) for sample in closing.samples[:MAX_SAMPLES]]
+        parts += [sample_picture(sample) for sample in closing.samples[:MAX_SAMPLES]]
     if closing.log_s:
         parts += [_heading("log s of responses (length-normalised log-ratio, nats)")]
         parts.append(
@@ -137,16 +137,19 @@ def _change(old: float | None, new: float | None) -> Text:
     return Text(f"{change:+.3f}", style="green" if change > 0 else "red" if change < 0 else "")
 
 
-def _sample(sample: SampleAnswer) -> RenderableType:
+def sample_picture(sample: SampleAnswer) -> RenderableType:
+    """The prompt, and its answers side by side."""
     prompt = Text("\n" + visible(sample.prompt.strip(), max_chars=PROMPT_CHARS), style="bold")
     if sample.expected is not None:
         expected = visible(sample.expected, max_chars=PROMPT_CHARS, one_line=True)
         prompt.append(f"   (expected: {expected})", style="dim")
     table = Table(box=box.ROUNDED, expand=True)
-    for name, reward in (("before", sample.reward_before), ("after", sample.reward_after)):
+    answers = [("after", sample.after, sample.reward_after)]
+    if sample.before is not None:
+        answers.insert(0, ("before", sample.before, sample.reward_before))
+    for name, _, reward in answers:
         table.add_column(_verdict(name, reward), ratio=1, overflow="fold")
-    answers = (sample.before, sample.after)
-    table.add_row(*(Text(visible(text.strip(), max_chars=ANSWER_CHARS)) for text in answers))
+    table.add_row(*(Text(visible(text.strip(), max_chars=ANSWER_CHARS)) for _, text, _ in answers))
     return Group(prompt, table)
 
 

@@ -83,7 +83,7 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
         with clock.part("publish"):
             parts.engine.load(parts.policy.weights(step))
 
-        updates = StepUpdates.join(batch, minibatches, [r.responses for r in results])
+        updates = StepUpdates.join(batch, minibatches, results)
         responses = step_responses(batch, updates, objective)
         event = parts.clip.observe(step, responses)
         state = replace(

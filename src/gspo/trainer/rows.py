@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gspo.policy.base import ResponseUpdate
+from gspo.policy.base import UpdateResult
 from gspo.recorders.base import ResponseRow
 from gspo.types import Group, RolloutBatch
 
@@ -19,10 +19,12 @@ from gspo.types import Group, RolloutBatch
 class StepUpdates:
     """The updates of all minibatches, put back into the order of the step's batch.
 
-    minibatch [S]: counted from 1. The others as in `ResponseUpdate`.
+    minibatch [S]: counted from 1. skipped: of each minibatch in order, why its update was not
+    made, or None; NaN stands for what was then not run. The others as in `ResponseUpdate`.
     """
 
     minibatch: Int[Tensor, "S"]
+    skipped: Sequence[str | None]
     logp: Float[Tensor, "N"]
     old_logp: Float[Tensor, "N"]
     log_s: Float[Tensor, "S"]
@@ -35,9 +37,10 @@ class StepUpdates:
         cls,
         batch: RolloutBatch,
         minibatches: Sequence[Int[Tensor, "_"]],
-        updates: Sequence[ResponseUpdate],
+        results: Sequence[UpdateResult],
     ) -> StepUpdates:
         """Scatter each minibatch's results to its rows of the batch."""
+        updates = [result.responses for result in results]
         rows = torch.cat(list(minibatches))
         tokens = batch.tokens_of(rows)
         numbers = [torch.full_like(part, k) for k, part in enumerate(minibatches, start=1)]
@@ -48,6 +51,7 @@ class StepUpdates:
 
         return cls(
             minibatch=back(numbers, rows),
+            skipped=[result.skipped for result in results],
             logp=back([u.logp for u in updates], tokens),
             old_logp=back([u.old_logp for u in updates], tokens),
             log_s=back([u.log_s for u in updates], rows),
@@ -106,22 +110,26 @@ def _trained(batch: RolloutBatch, updates: StepUpdates) -> list[_Trained]:
         updates.cut_high.tolist(),
         updates.loss.tolist(),
     ]
-    return [
-        _Trained(
-            old_logp=old_logp,
-            logp=logp,
-            advantage=advantage,
-            minibatch=minibatch,
-            log_s=log_s if math.isfinite(log_s) else None,
-            cut_low=cut_low,
-            cut_high=cut_high,
-            loss=loss if math.isfinite(loss) else None,
-            skipped=None,
+    trained: list[_Trained] = []
+    for old_logp, logp, advantage, minibatch, log_s, cut_low, cut_high, loss in zip(
+        *per_token, *per_response, strict=True
+    ):
+        skipped = updates.skipped[minibatch - 1]
+        ran = math.isfinite(log_s)
+        trained.append(
+            _Trained(
+                advantage=advantage,
+                minibatch=minibatch,
+                old_logp=old_logp if ran else None,
+                logp=logp if ran else None,
+                log_s=log_s if ran else None,
+                cut_low=cut_low,
+                cut_high=cut_high,
+                loss=loss if math.isfinite(loss) else None,
+                skipped=None if skipped is None else f"update skipped: {skipped}",
+            )
         )
-        for old_logp, logp, advantage, minibatch, log_s, cut_low, cut_high, loss in zip(
-            *per_token, *per_response, strict=True
-        )
-    ]
+    return trained
 
 
 def _row(group: Group, place: Place, trained: _Trained) -> ResponseRow:

@@ -7,6 +7,8 @@ import resource
 from collections.abc import Mapping, Sequence
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
 from gspo.diagnostics.clipping import UpdatedResponses, clip_stats
 from gspo.diagnostics.histogram import log_s_stats
@@ -52,8 +54,11 @@ def step_stats(
     stats |= _rollouts(groups)
     stats |= clip_stats(responses, band)
     stats |= log_s_stats(responses)
-    stats |= engine_gap_stats(batch.engine_logp, updates.old_logp, batch.segments)
-    stats |= _divergence(batch, updates)
+    # What a skipped update left unknown is in none of the means.
+    known = updates.old_logp.isfinite() & updates.logp.isfinite()
+    engine_logp = batch.engine_logp.masked_fill(~known, math.nan)
+    stats |= engine_gap_stats(engine_logp, updates.old_logp.nan_to_num(), batch.segments)
+    stats |= _divergence(batch, updates, known)
     stats["step/responses"] = Sum(batch.num_responses)
     stats["step/tokens"] = Sum(batch.num_tokens)
     stats["memory/peak_rss_gib"] = Max(
@@ -73,10 +78,10 @@ def _rollouts(groups: Sequence[Group]) -> Stats:
     )
 
 
-def _divergence(batch: RolloutBatch, updates: StepUpdates) -> Stats:
+def _divergence(batch: RolloutBatch, updates: StepUpdates, known: Bool[Tensor, "N"]) -> Stats:
     """Entropy of the sampling policy, and how far the updates moved from it; nats a token."""
-    off_policy = batch.segments.spread(updates.minibatch > 1)
-    entropy = -updates.old_logp.double()
+    off_policy = batch.segments.spread(updates.minibatch > 1) & known
+    entropy = -updates.old_logp.double()[known]
     log_ratio = (updates.logp - updates.old_logp).double()[off_policy]
     kl = log_ratio.exp() - 1 - log_ratio
     return {

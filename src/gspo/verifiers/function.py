@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, cast, final
+from typing import Any, final
 
 from gspo.errors import DataError, RecipeError
 from gspo.types import Prompt, Rollout, Verdict
@@ -195,13 +195,12 @@ def verdict_of(value: Any) -> Verdict:
     """
     parts: dict[str, float] = {}
     if isinstance(value, Mapping):
-        entries = cast("Mapping[Any, Any]", value)
-        key = next((name for name in ("reward", "score") if name in entries), None)
+        key = next((name for name in ("reward", "score") if name in value), None)
         if key is None:
             return Verdict.failed(f"returned {reprlib.repr(value)}, without 'reward' or 'score'")
-        numbers = {str(name): _number(entry) for name, entry in entries.items() if name != key}
+        numbers = {str(name): _number(entry) for name, entry in value.items() if name != key}
         parts = {name: number for name, number in numbers.items() if number is not None}
-        value = entries[key]
+        value = value[key]
     reward = _number(value)
     if reward is None:
         return Verdict.failed(f"returned {reprlib.repr(value)}, wanted a finite number")

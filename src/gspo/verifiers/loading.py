@@ -92,9 +92,11 @@ def _run(path: Path, code: bytes, sha256: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up while it runs
+    whole = False
     try:
         _Source(path, code).exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+        whole = True
+    finally:
+        if not whole:
+            del sys.modules[name]
     return module
