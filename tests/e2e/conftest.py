@@ -28,7 +28,14 @@ SMALL = [
     "trainer.checkpoint_every=1",
     "evaluate.prompts=4",
     "evaluate.samples=2",
+    "verifier={kind: function, function: 'dense.py:reward'}",
 ]
+
+#: Something that a model without training earns in different amounts, so that there is a gradient.
+DENSE = """
+def reward(prompt, completion):
+    return len(set(completion)) / 14
+"""
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +48,7 @@ def gspo(tmp_path: Path, cache: Path, monkeypatch) -> Callable[..., Result]:
     """Runs the command in an empty folder; cold starts are shared by all tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GSPO_CACHE", str(cache))
+    (tmp_path / "dense.py").write_text(DENSE)
 
     def run(*arguments: str) -> Result:
         result = CliRunner().invoke(build_app(), list(arguments))
@@ -53,4 +61,10 @@ def gspo(tmp_path: Path, cache: Path, monkeypatch) -> Callable[..., Result]:
 
 @pytest.fixture
 def small() -> list[str]:
+    """Settings of the small run."""
     return list(SMALL)
+
+
+def without(settings: list[str], *prefixes: str) -> list[str]:
+    """The settings that start with none of these."""
+    return [setting for setting in settings if not setting.startswith(prefixes)]

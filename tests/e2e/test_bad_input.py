@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.e2e.conftest import without
+
 LINES = {
     "a step takes more prompts than there are": (["rollout.prompts=20"], 2, "the data has 16"),
     "no group baseline": (["rollout.group=1"], 2, "no group baseline possible"),
@@ -70,8 +72,8 @@ def test_data(gspo, small, tmp_path, case):
 
 def test_a_verifier_that_refuses_gold_answers(gspo, small, tmp_path):
     (tmp_path / "own.py").write_text("def reward(prompt, completion, answer):\n    return 0.0\n")
-    settings = ["verifier={kind: function, function: 'own.py:reward'}"]
-    result = gspo("train", "demo", *small, *settings)
+    refusing = "verifier={kind: function, function: 'own.py:reward'}"
+    result = gspo("train", "demo", *without(small, "verifier"), refusing)
     assert result.exit_code == 3
     assert "gold answer" in result.stderr
 

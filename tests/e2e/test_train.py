@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from gspo.objectives import OBJECTIVES
 from gspo.recorders.reader import open_run
 from tests.docs.glossary import documented
+from tests.e2e.conftest import without
 
 TIMED = ("time", "time/", "speed/", "memory/")
 
@@ -109,7 +110,7 @@ def test_training_moved_the_weights_and_the_same_seed_moves_them_alike(run, gspo
 
 
 def test_resume_goes_on_where_the_run_stopped(gspo, small):
-    longer = ["trainer.steps=3" if s.startswith("trainer.steps") else s for s in small]
+    longer = [*without(small, "trainer.steps"), "trainer.steps=3"]
     assert gspo("train", "demo", "name=whole", *longer).exit_code == 0
     assert gspo("train", "demo", "name=parts", *small).exit_code == 0
     result = gspo("train", "runs/parts", "trainer.steps=3", "--resume")
@@ -221,16 +222,15 @@ def test_a_verifier_that_raises_stops_the_run_and_keeps_what_was_recorded(gspo, 
     (tmp_path / "bad.py").write_text(
         "def reward(prompt, completion, answer):\n    raise ValueError('no answer')\n"
     )
-    result = gspo(
-        "train", "demo", *small, "verifier={kind: function, function: 'bad.py:reward'}", "name=a"
-    )
+    bad = "verifier={kind: function, function: 'bad.py:reward'}"
+    result = gspo("train", "demo", *without(small, "verifier"), bad, "name=a")
     assert result.exit_code == 3
     assert "ValueError: no answer" in result.stderr
 
 
 def test_weights_that_blow_up_end_with_exit_4_and_leave_a_finite_model(gspo, small):
-    big = [s for s in small if not s.startswith("trainer.steps")]
-    result = gspo("train", "demo", *big, "optimizer.lr=1e38", "trainer.steps=9", "name=a")
+    big = [*without(small, "trainer.steps"), "optimizer.lr=1e30", "trainer.steps=9"]
+    result = gspo("train", "demo", *big, "name=a")
     assert result.exit_code == 4, result.stderr
     run = open_run("runs/a")
     assert run.status == "interrupted"
@@ -238,7 +238,7 @@ def test_weights_that_blow_up_end_with_exit_4_and_leave_a_finite_model(gspo, sma
 
 
 def test_ctrl_c_ends_cleanly_and_resume_finishes(tmp_path, cache, small):
-    settings = [s for s in small if not s.startswith("trainer.steps")]
+    settings = without(small, "trainer.steps", "verifier")
     environment = {**os.environ, "GSPO_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "gspo.cli.main", "train"]
     process = subprocess.Popen(

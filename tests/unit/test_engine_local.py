@@ -118,7 +118,7 @@ def test_a_row_that_moves_takes_its_limit_along() -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([], "no tokens"),
+        ([], "0 tokens"),
         (range(CONTEXT), "8 tokens and the model's context 8"),
         ([3, 16], "holds token 16"),
         ([-1], "holds token -1"),

@@ -32,10 +32,6 @@ NO_CACHE_LAYERS = ("dummy",)  # transformers' word for a layer that reads anothe
 class RowLayer(CacheLayerMixin):
     """One attention layer's keys and values, [num_rows, heads, num_columns, size] each."""
 
-    # None only before the first tokens, which is before any use.
-    keys: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]
-    values: Tensor  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def __init__(self, num_rows: int, num_columns: int) -> None:
         super().__init__()
         self.num_rows = num_rows
@@ -48,9 +44,7 @@ class RowLayer(CacheLayerMixin):
         value_states: Shaped[Tensor, "B H L D"],
     ) -> None:
         """Takes the memory at the first tokens, which tell number of heads, sizes and dtype."""
-        self.keys = self._empty_like(key_states)
-        self.values = self._empty_like(value_states)
-        self.is_initialized = True
+        self._memory(key_states, value_states)
 
     def update(
         self,
@@ -60,18 +54,18 @@ class RowLayer(CacheLayerMixin):
         **kwargs: Any,
     ) -> tuple[Shaped[Tensor, "B H M K"], Shaped[Tensor, "B H M D"]]:
         """Writes L columns of the first B rows; returns those rows' M columns so far, as views."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
+        keys, values = self._memory(key_states, value_states)
         num_rows, end = key_states.shape[0], self.length + key_states.shape[2]
-        self.keys[:num_rows, :, self.length : end] = key_states
-        self.values[:num_rows, :, self.length : end] = value_states
+        keys[:num_rows, :, self.length : end] = key_states
+        values[:num_rows, :, self.length : end] = value_states
         self.length = end
-        return self.keys[:num_rows, :, :end], self.values[:num_rows, :, :end]
+        return keys[:num_rows, :, :end], values[:num_rows, :, :end]
 
     def copy_rows(self, source: Int64[Tensor, "R"], into: Int64[Tensor, "R"]) -> None:
         """Row source[i] is written to row into[i]; all are read before any is written."""
         for states in (self.keys, self.values):
-            states[into, :, : self.length] = states[source, :, : self.length]
+            if states is not None:
+                states[into, :, : self.length] = states[source, :, : self.length]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """(columns attention will see, first column)."""
@@ -85,7 +79,18 @@ class RowLayer(CacheLayerMixin):
         """Columns there are."""
         return self.num_columns
 
-    def _empty_like(self, states: Shaped[Tensor, "B H L D"]) -> Shaped[Tensor, "R H M D"]:
+    def _memory(
+        self,
+        key_states: Shaped[Tensor, "B H L K"],
+        value_states: Shaped[Tensor, "B H L D"],
+    ) -> tuple[Shaped[Tensor, "R H C K"], Shaped[Tensor, "R H C D"]]:
+        if self.keys is None or self.values is None:
+            self.keys = self._empty_like(key_states)
+            self.values = self._empty_like(value_states)
+            self.is_initialized = True
+        return self.keys, self.values
+
+    def _empty_like(self, states: Shaped[Tensor, "B H L D"]) -> Shaped[Tensor, "R H C D"]:
         _, num_heads, _, size = states.shape
         return states.new_empty(self.num_rows, num_heads, self.num_columns, size)
 
@@ -130,7 +135,7 @@ class RowCache(Cache):
 
     def _copy_rows(self, source: Int64[Tensor, "R"], into: Int64[Tensor, "R"]) -> None:
         for layer in self.layers:
-            if isinstance(layer, RowLayer) and layer.is_initialized:
+            if isinstance(layer, RowLayer):
                 layer.copy_rows(source, into)
 
 

@@ -325,12 +325,10 @@ def _context_tokens(model: PreTrainedModel) -> int:
 
 def _check_prompt(prompt: Prompt, model: PreTrainedModel) -> None:
     length, context = len(prompt.ids), _context_tokens(model)
-    if length == 0:
-        raise DataError(f"prompt {prompt.id!r} has no tokens; wanted at least 1 to sample after")
-    if length >= context:
+    if not 0 < length < context:
         raise DataError(
-            f"prompt {prompt.id!r} has {length} tokens and the model's context {context}; wanted "
-            "room for at least 1 more: filter prompts by length"
+            f"prompt {prompt.id!r} has {length} tokens and the model's context {context}; wanted at "
+            "least 1, and room for 1 more: filter prompts by length"
         )
     vocabulary = model.config.get_text_config(decoder=True).vocab_size
     strange = [token for token in prompt.ids if not 0 <= token < vocabulary]
