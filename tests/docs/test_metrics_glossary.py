@@ -4,12 +4,12 @@ import re
 from collections import Counter
 
 import torch
-from tests.docs.glossary import FIELDS, PAGE, documented, matcher, parse
 
 from gspo.diagnostics.clipping import UpdatedResponses, clip_stats
 from gspo.diagnostics.histogram import log_s_stats
 from gspo.diagnostics.rollouts import engine_gap_stats, rollout_stats
 from gspo.segments import Segments
+from tests.docs.glossary import FIELDS, PAGE, documented, matcher, parse
 
 ENTRIES = parse(PAGE.read_text(encoding="utf-8"))
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from tests.recorder_rows import row
 
 from gspo.recorders.base import Recorder
 from gspo.recorders.console import ConsoleRecorder
 from gspo.recorders.run_folder import RunFolder
 from gspo.stats import Histogram, Max, Mean, Quantile, Spread, Statistic, Sum
 from gspo.types import Alarm
+from tests.recorder_rows import row
 
 HOSTILE = "\x1b]8;;x\x1b\\\ud800\u202e\0[red]" + "long " * 1000
 

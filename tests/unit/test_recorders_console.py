@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 from rich.console import Console
-from tests.recorder_rows import row
 
 from gspo.recorders.console import ConsoleRecorder, duration
 from gspo.stats import Mean, Statistic, Sum
 from gspo.types import Alarm
+from tests.recorder_rows import row
 
 STATS: dict[str, Statistic] = {
     "reward/mean": Mean(431, 1000),

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.recorder_rows import row
 
 from gspo.errors import DataError
 from gspo.recorders.reader import list_runs, open_run
 from gspo.recorders.run_folder import RunFolder
 from gspo.recorders.tables import read_table
 from gspo.stats import Mean
+from tests.recorder_rows import row
 
 READ = """
 import sys

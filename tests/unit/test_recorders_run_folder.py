@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tests.recorder_rows import GROUP, row
 
 from gspo.errors import DataError
 from gspo.recorders import jsonl
@@ -25,6 +24,7 @@ from gspo.recorders.run_folder import RunFolder
 from gspo.recorders.schema import EVAL_COLUMNS, RESPONSE_COLUMNS, EvalRow
 from gspo.stats import Histogram, Mean, Sum
 from gspo.types import Alarm
+from tests.recorder_rows import GROUP, row
 
 INFO = {"versions": {"torch": "2.13"}, "seed": 7, "dtype": "float32"}
 ALARM = Alarm(2, "clip/never", math.nan, 0.01, "The band is too wide.", "gspo calibrate")

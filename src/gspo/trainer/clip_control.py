@@ -126,4 +126,5 @@ class ClipControl:
 
 def _restore(memory: Mapping[str, Any]) -> ClipMemory:
     lists = {name: tuple(memory[name]) for name in ("positive", "negative")}
-    return ClipMemory(**{**memory, **lists})
+    fields: dict[str, Any] = {**memory, **lists}
+    return ClipMemory(**fields)
