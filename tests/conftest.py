@@ -10,12 +10,13 @@ from collections.abc import Generator
 import pytest
 from jaxtyping import install_import_hook
 
+import tests.shape_checker  # noqa: F401 - the hook finds it by name
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores; set before torch reads it
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; set before torch reads it
 
-install_import_hook("gspo", "beartype.beartype")
+install_import_hook("gspo", "tests.shape_checker.check")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,13 +7,17 @@ import pytest
 from tests.e2e.conftest import without
 
 LINES = {
-    "a step takes more prompts than there are": (["rollout.prompts=20"], 2, "the data has 16"),
+    "a step takes more prompts than there are": (
+        ["rollout.prompts=20"],
+        2,
+        "fewer than the 20 of one step",
+    ),
     "no group baseline": (["rollout.group=1"], 2, "no group baseline possible"),
     "batch that does not divide": (["rollout.prompts=5"], 2, "rollout.prompts"),
     "unknown key": (["trainer.num_epoch=2"], 2, "trainer.num_epoch"),
     "wrong type": (["rollout.group=many"], 2, "rollout.group"),
     "longer than the token budget": (["trainer.max_tokens_per_microbatch=8"], 2, "microbatch"),
-    "no room for a prompt": (["rollout.max_tokens=64"], 2, "no room for a prompt"),
+    "no room for a prompt": (["rollout.max_tokens=64"], 2, "must fit the model"),
     "prompt longer than the limit": (["data.max_prompt_tokens=3"], 3, "longer than 3 tokens"),
     "unknown recipe": (["--dry-run"], 2, "demoo"),
 }

@@ -19,7 +19,8 @@ class ResponseUpdate:
 
     logp [N]: at the update that used it; old_logp [N]: what it was compared with. log_s [S]: mean over tokens of logp - old_logp, before
     any bound. cut_low, cut_high [S]: units of the response the clip cut on that side (0 or 1 for
-    sequence objectives, a number of tokens for token objectives). loss [S]: undivided.
+    sequence objectives, a number of tokens for token objectives). loss [S]: undivided. Responses
+    that did not run (the update was skipped) have NaN in logp, log_s and loss.
     """
 
     logp: Float[Tensor, "N"]

@@ -41,9 +41,7 @@ def cold_started(
 ) -> tuple[Path, bool]:
     """The folder of the recipe's cold start, and whether it was in the cache. force: make it
     again."""
-    settings = recipe.coldstart
-    batch = demonstrations(recipe, prepared)
-    assert settings is not None, "checked by demonstrations"
+    settings, batch = demonstrations(recipe, prepared)
 
     def make(draft: Path) -> None:
         model = _bare_model(recipe, prepared)

@@ -15,7 +15,7 @@ from gspo.data.tasks import Task, make_task
 from gspo.data.templates import encode_prompts, response_ids
 from gspo.data.tokenizer import character_tokenizer
 from gspo.errors import DataError, RecipeError, VerifierError
-from gspo.recipes.schema import FileData, NewModel, Recipe, TaskData
+from gspo.recipes.schema import ColdStartSection, FileData, NewModel, Recipe, TaskData
 from gspo.trainer.coldstart import Demonstration
 from gspo.types import Prompt
 from gspo.verifiers.base import Verifier
@@ -90,8 +90,11 @@ def prepare(recipe: Recipe) -> Prepared:
     )
 
 
-def demonstrations(recipe: Recipe, prepared: Prepared) -> Callable[[int], list[Demonstration]]:
-    """The batch of each cold-start step, token ids; needs a task and a cold start."""
+def demonstrations(
+    recipe: Recipe, prepared: Prepared
+) -> tuple[ColdStartSection, Callable[[int], list[Demonstration]]]:
+    """The settings of the cold start, and the batch of each of its steps as token ids. RecipeError
+    without a task or a cold start."""
     settings, task = recipe.coldstart, prepared.task
     if settings is None or task is None:
         raise RecipeError(
@@ -112,7 +115,7 @@ def demonstrations(recipe: Recipe, prepared: Prepared) -> Callable[[int], list[D
             for prompt, example in zip(prompts, examples, strict=True)
         ]
 
-    return batch
+    return settings, batch
 
 
 def _task(recipe: Recipe) -> Task | None:
@@ -151,8 +154,7 @@ def _context_tokens(recipe: Recipe) -> int:
 
 def _verifier(recipe: Recipe, task: Task | None) -> tuple[Verifier, str | None]:
     section = recipe.verifier
-    if section.kind == "function":
-        assert section.function is not None, "checked with the recipe"
+    if section.function is not None:
         loaded = load_function(section.function)
         return FunctionVerifier(loaded.function, section.function), loaded.sha256
     if section.kind == "exact":
@@ -172,7 +174,8 @@ def _prompts(recipe: Recipe, task: Task | None) -> tuple[list[Prompt], list[Prom
             return train, []
         held_out = load_prompts(data.eval_path, prompt=data.prompt, answer=data.answer)
         return train, held_out[: recipe.evaluate.prompts]
-    assert task is not None, "a recipe has a task or a file"
+    if task is None:
+        raise RecipeError(f"data.task is {data.task!r}; wanted a task, or data.path to a file")
     # The held-out questions are the same for every seed, so that runs can be compared.
     return (
         task.prompts("train", data.num_prompts, recipe.seed),

@@ -37,11 +37,10 @@ class Damage:
 
 
 class Run:
-    """A run folder, read. info: run.json.
+    """A run folder, read. info: run.json. For example
 
-    >>> run = gspo.open_run("runs/add4")                                    # doctest: +SKIP
-    >>> run.columns("reward/mean", "clip/cut_share")["reward/mean"][-1]     # doctest: +SKIP
-    0.81
+    run = gspo.open_run("runs/demo")
+    run.columns("reward/mean", "clip/cut_share")["reward/mean"][-1]
     """
 
     def __init__(self, path: Path) -> None:
