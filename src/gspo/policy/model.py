@@ -6,6 +6,8 @@ Nothing here reaches a hub, runs code from a model folder or reads a pickle.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +21,7 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from transformers.utils import logging
 
 from gspo.errors import DataError, NumericsError, RecipeError
 
@@ -78,14 +81,15 @@ def load_model(path: str | Path, dtype: torch.dtype) -> PreTrainedModel:
     folder = Path(path)
     _check_folder(folder)
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=dtype,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-        )
+        with _without_progress_bars():
+            loaded = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=dtype,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+            )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise DataError(f"model folder {str(folder)!r} cannot be loaded: {error}") from error
     model, report = cast("tuple[PreTrainedModel, dict[str, Any]]", loaded)
@@ -107,8 +111,21 @@ def save_model(
         NumericsError: a weight is not finite; nothing is written.
     """
     refuse_nonfinite(model)
-    model.save_pretrained(path)
+    with _without_progress_bars():
+        model.save_pretrained(path)
     tokenizer.save_pretrained(path)
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """A bar for each checkpoint would drown the run's own display."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def refuse_nonfinite(model: nn.Module) -> None:
