@@ -48,8 +48,9 @@ def main() -> None:
         print(f"s {done.log_ratio[row].exp():.4f}  {cut:4}  each token weighs {weights[0]:+.3f}")
 
     whole = -done.weight / OBJECTIVE.divisor(len(LENGTHS), segments.num_tokens)
+    first = [len(LENGTHS)] * len(PARTS)
     mean_of_means = [len(rows) * len(PARTS) for rows in PARTS]
-    for name, divisors in (("counted first", [4, 4]), ("a mean of means", mean_of_means)):
+    for name, divisors in (("counted first", first), ("a mean of means", mean_of_means)):
         wrong = (gradient(logp, old, advantage, divisors) - whole).abs().max() / whole.abs().max()
         print(f"denominator {name}: {wrong:.0%} off the gradient of the whole batch")
 
