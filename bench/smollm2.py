@@ -20,7 +20,8 @@ def main(target: str) -> None:
     file = next(Path(found.origin).parent.rglob("*.gguf"))
     model = AutoModelForCausalLM.from_pretrained(
         file.parent,
-        quantization_config=GgufConfig(gguf_file=file.name, dequantize=True),
+        gguf_file=file.name,
+        quantization_config=GgufConfig(dequantize=True),
         dtype=torch.float32,
     )
     model.save_pretrained(target)

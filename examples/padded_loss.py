@@ -14,7 +14,7 @@ from torch import Tensor
 import gspo
 
 VOCABULARY, STOP, MAX_TOKENS = 12, 0, 16
-PROMPTS, GROUP, MINIBATCHES, STEPS = 16, 8, 4, 60
+PROMPTS, GROUP, MINIBATCHES, STEPS = 16, 8, 4, 40
 LOW, HIGH = 0.03, 0.03  # distances from ratio 1: about the spread of log s at the start
 
 
@@ -30,7 +30,7 @@ def sample(table: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def main() -> None:
-    """Sample, reward, compare within groups, and take four optimizer steps, sixty times."""
+    """Sample, reward, compare within groups, and take four optimizer steps, forty times."""
     torch.manual_seed(0)
     table = torch.zeros(VOCABULARY, VOCABULARY, requires_grad=True)
     optimizer = torch.optim.Adam([table], lr=0.05)
