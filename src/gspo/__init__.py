@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gspo import objectives
     from gspo.advantages import group_advantage
+    from gspo.calibrate.fit import fit_clip_range
     from gspo.padded import gspo_loss, objective_loss
     from gspo.recipes.load import load_recipe
     from gspo.recipes.train import train
@@ -23,6 +24,7 @@ __all__ = [
     "LengthFairClip",
     "LogClip",
     "Segments",
+    "fit_clip_range",
     "group_advantage",
     "gspo_loss",
     "load_recipe",
@@ -38,6 +40,7 @@ _HOME = {
     "LengthFairClip": "gspo.settings",
     "LogClip": "gspo.settings",
     "Segments": "gspo.segments",
+    "fit_clip_range": "gspo.calibrate.fit",
     "group_advantage": "gspo.advantages",
     "gspo_loss": "gspo.padded",
     "load_recipe": "gspo.recipes.load",

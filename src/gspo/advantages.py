@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gspo.errors import GspoError, NumericsError, RecipeError, nearest
-from gspo.types import rewards_differ
+from gspo.types import LARGEST_REWARD, rewards_differ
 
 Baseline = Literal["mean", "loo"]
 Scale = Literal["std", "none"]
@@ -90,6 +90,10 @@ def _scores(rewards: Sequence[float | int | None] | Tensor) -> list[float | None
             raise NumericsError(
                 f"reward {index} is {score}; wanted a finite number, "
                 "or None for a response that could not be scored"
+            )
+        if score is not None and abs(score) > LARGEST_REWARD:
+            raise NumericsError(
+                f"reward {index} is {score:g}; wanted at most {LARGEST_REWARD:g} either way, so that its square is finite"
             )
     return scores
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from numbers import Real
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gspo.errors import GspoError, GspoWarning, RecipeError, nearest
+from gspo.errors import GspoError, GspoWarning, NumericsError, RecipeError, nearest
 from gspo.ratios import PRECISE, too_coarse
 from gspo.segments import Segments
 from gspo.settings import GSPO, OBJECTIVES, ClipRange, LogClip, ObjectiveSettings
@@ -85,6 +86,12 @@ def _padded_loss(
     logp_N = segments.take(_precise(logp))
     old_logp_N = segments.take(_precise(logp_old))
     advantage = _advantage(objective.name, adv, segments).to(logp_N)
+    for what, values in (("logp", logp_N), ("logp_old", old_logp_N), ("adv", advantage)):
+        if not bool(values.isfinite().all()):
+            bad = float(values.detach()[~values.isfinite()][0])
+            raise NumericsError(
+                f"{what} holds {bad} where the mask is set; wanted finite numbers on every trained token: mask it out, or find where it comes from"
+            )
     surrogate = objective(logp_N, old_logp_N, advantage, segments)
     num_responses = int((segments.lengths > 0).sum())
     loss = surrogate.loss.sum() / objective.divisor(num_responses, segments.num_tokens)
@@ -94,7 +101,7 @@ def _padded_loss(
 def _settings(name: str, given: dict[str, float | int | None]) -> ObjectiveSettings:
     """The named objective with these settings; low and high become its kind of clip."""
     if name not in OBJECTIVES:
-        raise RecipeError(f"there is no objective {name!r}; {nearest(name, OBJECTIVES)}")
+        raise RecipeError(f"there is no objective {name!r}; {nearest(str(name), OBJECTIVES)}")
     cls: Any = OBJECTIVES[name]
     fields = {field.name: field.default for field in dataclasses.fields(cls)}
     clip = fields.pop("clip", None)
@@ -106,6 +113,10 @@ def _settings(name: str, given: dict[str, float | int | None]) -> ObjectiveSetti
         if default is dataclasses.MISSING and key not in given:
             raise RecipeError(f"{name} needs the setting {key!r}: pass {key}=...")
 
+    for key, value in given.items():
+        optional = value is None and fields.get(key, 0) is None
+        if not optional and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise RecipeError(f"{name} has {key}={value!r}; wanted a number")
     values: dict[str, Any] = {key: given[key] for key in fields if key in given}
     if isinstance(clip, ClipRange | LogClip):
         values["clip"] = dataclasses.replace(

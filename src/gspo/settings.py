@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 from gspo.errors import RecipeError
@@ -23,7 +24,7 @@ AdvantagePer = Literal["response", "token"]
 
 
 def _distance(owner: str, name: str, value: float, largest: float) -> None:
-    if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= largest):
+    if not (isinstance(value, Real) and math.isfinite(value) and 0 <= value <= largest):
         raise RecipeError(
             f"{owner}.{name} is {value!r}; wanted a finite number from 0 to {largest:g}"
         )

@@ -17,9 +17,12 @@ from gspo.segments import Segments
 
 Finish = Literal["stop", "length", "failed"]
 
-#: Relative: rewards closer than this are one reward. Ten times float32's rounding, and far below
-#: any difference that a verifier means.
-EQUAL_REWARDS = 1e-6
+#: Relative: rewards closer than this are one reward. Above float64's rounding, which differs with
+#: the order of a sum, and below any difference that a verifier means.
+EQUAL_REWARDS = 1e-8
+
+#: Rewards beyond this have squares that no float64 holds with its sums.
+LARGEST_REWARD = 1e100
 
 
 @dataclass(frozen=True, slots=True)

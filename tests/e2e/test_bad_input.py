@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gspo.data.tokenizer import character_tokenizer
+from gspo.policy.model import save_model, tiny_model
 from tests.e2e.conftest import without
 
 LINES = {
@@ -58,8 +60,6 @@ def test_data(gspo, small, tmp_path, case):
     (tmp_path / "own.jsonl").write_text(text)
     rest = [s for s in small if s.startswith(("rollout", "trainer"))]
     (tmp_path / "tokenizer").mkdir()
-    from gspo.data.tokenizer import character_tokenizer
-
     character_tokenizer("0123456789+=;>").save_pretrained(tmp_path / "tokenizer")
     result = gspo(
         "train",
@@ -87,3 +87,37 @@ def test_no_such_model_folder(gspo, small):
     result = gspo("train", "demo", "model={path: nowhere}", *rest)
     assert result.exit_code == 3
     assert "nowhere" in result.stderr
+
+
+def test_a_name_that_is_taken_is_refused_before_a_model_is_built(gspo, small, tmp_path):
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "notes.txt").write_text("mine")
+    result = gspo("train", "demo", "name=a", *small)
+    assert result.exit_code == 3
+    assert "not empty (it holds notes.txt)" in result.stderr
+
+
+def test_an_option_of_the_wrong_type_for_the_task(gspo, small):
+    result = gspo("train", "demo", *without(small, "data.options"), "data.options={digits: two}")
+    assert result.exit_code == 2
+    assert "addition.digits is 'two'; wanted int" in result.stderr
+
+
+def test_resume_of_a_folder_that_is_no_run(gspo, tmp_path):
+    (tmp_path / "f").mkdir()
+    result = gspo("train", "f", "--resume")
+    assert result.exit_code == 3
+    assert "f is no run folder" in result.stderr
+
+
+def test_a_cut_weight_file_is_found_by_a_dry_run(gspo, small, tmp_path):
+    folder = tmp_path / "model"
+    tokenizer = character_tokenizer("0123456789+=;>")
+    shape = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
+    save_model(tiny_model(len(tokenizer), seed=0, **shape, max_positions=64), tokenizer, folder)
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:-8])
+    settings = [*without(small, "model", "coldstart"), "coldstart=null"]
+    result = gspo("train", "demo", *settings, "model={path: model}", "--dry-run")
+    assert result.exit_code == 3
+    assert "no whole safetensors file" in result.stderr

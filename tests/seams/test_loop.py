@@ -111,7 +111,7 @@ def test_a_step_in_order():
     recorded, policy = Recorded(), FakePolicy()
     state = run_loop(parts_of(recorded, policy, good), TrainState(seed=0), StopRequest())
     assert (state.step, state.version, state.cursor) == (3, 3, 12)
-    assert (state.judged, state.failed) == (24, 0)
+    assert state.verdicts == ((8, 0), (8, 0), (8, 0))
     assert sorted(recorded.steps) == [1, 2, 3]
     assert recorded.saved == [state]
     # The first minibatch of each step compares with itself, the second with scored log-probs.
@@ -146,7 +146,7 @@ def test_three_skipped_updates_in_a_row_stop_the_run():
 def test_a_verifier_that_fails_too_often_stops_before_any_update():
     recorded, policy = Recorded(), FakePolicy()
     answers = lambda prompt, sample: "broken" if prompt.id == "a" else good(prompt, sample)  # noqa: E731
-    with pytest.raises(VerifierError, match="failed on 2 of 8 responses"):
+    with pytest.raises(VerifierError, match="failed on 2 of the last 8 responses"):
         run_loop(parts_of(recorded, policy, answers), TrainState(seed=0), StopRequest())
     assert policy.num_updates == 0
 

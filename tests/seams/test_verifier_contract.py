@@ -11,6 +11,7 @@ from gspo.types import Prompt, Rollout
 from gspo.verifiers.base import Verifier
 from gspo.verifiers.exact import ExactVerifier
 from gspo.verifiers.function import FunctionVerifier
+from gspo.verifiers.strict import StrictlyWatched
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ CASES = {
     "exact": Case(ExactVerifier(marker=">"), MADE, f"so >{MADE.answer}", ">1"),
     "addition": Case(
         FunctionVerifier(Addition().reward, "addition"), MADE, MADE.columns["gold"], ">1"
+    ),
+    "watched": Case(
+        StrictlyWatched(ExactVerifier(marker=">"), FunctionVerifier(ours, "ours")),
+        MADE,
+        f"so >{MADE.answer}",
+        ">1",
     ),
     "countdown": Case(
         FunctionVerifier(Countdown().reward, "countdown"), PUZZLE, PUZZLE.columns["gold"], "1"

@@ -108,3 +108,15 @@ def test_messages_name_what_was_given():
         unchecked([0, 1], ["a", "a"], baseline="lo")
     with pytest.raises(RecipeError, match="advantage scale is 'var'; known are none, std"):
         unchecked([0, 1], ["a", "a"], scale="var")
+
+
+def test_a_small_difference_on_a_large_reward_is_a_difference():
+    half = 0.5**0.5
+    for rewards in ([1e6, 1e6 + 1], [1000.001, 1000.002]):
+        advantage = group_advantage(rewards, ["a", "a"])
+        assert advantage.tolist() == pytest.approx([-half, half], rel=5e-3)
+
+
+def test_rewards_whose_squares_overflow_are_refused():
+    with pytest.raises(NumericsError, match=r"reward 1 is 1e\+200; wanted at most 1e\+100"):
+        group_advantage([0.0, 1e200], ["a", "a"])

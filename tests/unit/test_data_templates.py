@@ -124,3 +124,9 @@ def test_a_written_response_ends():
                 tokenizer_object=character_tokenizer("1").backend_tokenizer, pad_token="<pad>"
             ),
         )
+
+
+def test_a_character_that_the_task_tokenizer_lacks_is_named():
+    prompts = [Prompt(id="p7", text="what is 2+2?", ids=())]
+    with pytest.raises(DataError, match=r"prompt p7 has ' ', '\?', 'a'.*lacks: it knows '\+0123'"):
+        encode_prompts(prompts, character_tokenizer("0123+"), max_tokens=99)

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 import gspo
-from gspo.errors import GspoError, GspoWarning, RecipeError
+from gspo.errors import GspoError, GspoWarning, NumericsError, RecipeError
 
 
 def zeros(rows, tokens):
@@ -171,3 +171,12 @@ def test_unknown_names_and_settings_name_the_nearest():
         gspo.objective_loss("dr_grpo", *arguments)
     with pytest.raises(RecipeError, match=r"ClipRange.low is 2.0; wanted"):
         gspo.gspo_loss(*arguments, eps_low=2.0)
+
+
+@pytest.mark.parametrize("what", ["logp", "logp_old", "adv"])
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_what_is_not_finite_on_a_trained_token_is_named(what, bad):
+    arguments = {"logp": torch.zeros(2, 2), "logp_old": torch.zeros(2, 2), "adv": torch.ones(2)}
+    arguments[what][(1, 1) if what != "adv" else 1] = bad
+    with pytest.raises(NumericsError, match=f"{what} holds {bad}"):
+        gspo.gspo_loss(**arguments, mask=torch.ones(2, 2))

@@ -102,7 +102,7 @@ def test_a_hub_name_is_no_folder():
             lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
             r"found \['pytorch_model.bin'\].*Pickled weights are not read",
         ),
-        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 9), "cannot be loaded"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 9), "no whole safetensors file"),
         (lambda f: (f / "config.json").write_text("{"), "cannot be loaded"),
     ],
 )

@@ -3,7 +3,6 @@
 import pytest
 
 from gspo.errors import RecipeError
-from gspo.recipes.checks import advice
 from gspo.recipes.load import load_recipe
 
 FILE = ["data={path: a.jsonl}", "model.path=/m", "coldstart=null", "verifier.kind=exact"]
@@ -82,13 +81,3 @@ def test_the_neighbours_of_these_are_fine():
     assert load_recipe("demo", FILE)
     assert load_recipe("demo", ["optimizer.warmup_steps=319", "data.num_prompts=32"])
     assert load_recipe("demo", ["verifier.kind=function", "verifier.function=a/b.py:reward"])
-
-
-def test_advice_is_given_where_something_is_rarely_meant():
-    assert advice(load_recipe("demo")) == []
-    wide = load_recipe("demo", ["objective.clip={low: 0.2, high: 0.28}"])
-    assert "objective.clip reaches 0.28 from ratio 1" in advice(wide)[0]
-    assert advice(load_recipe("demo", ["objective.clip={low: 0.09, high: 0.09}"])) == []
-    assert advice(load_recipe("demo", ["objective=grpo"])) == []
-    assert "cut the tail" in advice(load_recipe("demo", ["rollout.top_p=0.9"]))[0]
-    assert "advantage.scale" in advice(load_recipe("demo", ["objective=dr_grpo"]))[0]

@@ -123,7 +123,7 @@ def test_a_whole_step_is_not_written_again_and_a_broken_one_is(store):
 
 
 def test_state_refuses_what_it_does_not_know():
-    text = json.dumps({"seed": 1, "stepp": 2})
+    text = json.dumps({"seed": 1, "stepp": 2, "verdicts": []})
     with pytest.raises(DataError, match=r"state\.json is not a training state"):
         TrainState.from_json(text, "state.json")
     state = TrainState(seed=1, step=2, clip={"low": 0.1})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gspo.errors import DataError
 from gspo.trainer.evaluate import pass_at_k, prompt_interval, summarise
 from gspo.types import Group, Prompt, Rollout, Verdict
 
@@ -28,8 +29,14 @@ def test_prompts_weigh_the_same_and_unscored_responses_leave():
     assert result.pass_at_1 == (0.25 + 1.0) / 2
     assert result.greedy == 0.5
     assert result.unscored == 2
-    assert result.pass_at_k == {2: (0.5 + 1.0) / 2, 4: 1.0}
-    assert result.numbers()["eval/pass@4"] == 1.0
+    # Prompt b has two scored answers, so nothing is said about more than two.
+    assert result.pass_at_k == {2: (0.5 + 1.0) / 2}
+    assert result.numbers()["eval/pass@2"] == 0.75
+
+
+def test_no_scored_answer_is_an_error_not_a_zero():
+    with pytest.raises(DataError, match="none of the answers to 1 held-out"):
+        summarise([group("a", None)], [group("a", None)])
 
 
 def test_interval_is_wilsons_for_one_sample_a_prompt():

@@ -7,16 +7,12 @@ from collections import Counter
 import pytest
 import torch
 
-from gspo.diagnostics.calibration import PROVISIONAL_CLIP
-from gspo.diagnostics.clipping import UpdatedResponses
 from gspo.errors import VerifierError
 from gspo.segments import Segments
-from gspo.settings import GRPO, GSPO, ClipRange
 from gspo.stats import merge
-from gspo.trainer.clip_control import ClipControl
 from gspo.trainer.clock import Clock
 from gspo.trainer.interrupt import stop_on_signals
-from gspo.trainer.judge import check_failures, failures, judge_groups
+from gspo.trainer.judge import check_failures, failures, judge_groups, latest_verdicts
 from gspo.trainer.minibatches import minibatch_rows
 from gspo.types import Group, Prompt, Rollout, RolloutBatch, Verdict
 
@@ -93,9 +89,19 @@ def test_failures_are_counted_by_reason_and_are_no_zeros():
 
 
 def test_more_than_two_percent_failed_stops_and_two_percent_do_not():
-    check_failures(100, 2, Counter(broke=2), 0.02)
-    with pytest.raises(VerifierError, match=r"3 of 100 responses.*3 x broke"):
-        check_failures(100, 3, Counter(broke=3), 0.02)
+    check_failures([(60, 0), (40, 2)], Counter(broke=2), 0.02)
+    with pytest.raises(VerifierError, match=r"3 of the last 100 responses.*2 x broke"):
+        check_failures([(60, 1), (40, 2)], Counter(broke=2), 0.02)
+
+
+def test_verdicts_are_looked_back_on_for_500_responses():
+    window: tuple[tuple[int, int], ...] = ()
+    for step in range(10):
+        window = latest_verdicts(window, 200, 1 if step == 9 else 0)
+    assert window == ((200, 0), (200, 0), (200, 1))
+    # A verifier that breaks late is noticed, however long it worked.
+    with pytest.raises(VerifierError, match="100 of the last 600"):
+        check_failures(latest_verdicts(window[:2], 200, 100), Counter(broke=100), 0.02)
 
 
 def test_a_verifier_that_loses_a_verdict_is_an_error():
@@ -105,59 +111,6 @@ def test_a_verifier_that_loses_a_verdict_is_an_error():
 
     with pytest.raises(VerifierError, match="1 verdicts for 2 responses"):
         judge_groups(Short(), [Group(Prompt("p", "", [1]), rollouts(2))])
-
-
-def measured(log_s: torch.Tensor, advantage: torch.Tensor) -> UpdatedResponses:
-    size = log_s.numel()
-    none = torch.zeros(size, dtype=torch.int64)
-    return UpdatedResponses(
-        log_s=log_s,
-        advantage=advantage,
-        lengths=torch.ones_like(none),
-        minibatch=torch.full_like(none, 2),
-        off_policy=torch.ones(size, dtype=torch.bool),
-        cut_low=none,
-        cut_high=none,
-        unit="sequence",
-    )
-
-
-def test_auto_measures_then_fixes_the_range_and_remembers_it():
-    positive = torch.linspace(0, 0.01, 300)
-    log_s = torch.cat([positive, -2 * positive])
-    advantage = torch.cat([torch.ones(300), -torch.ones(300)])
-    control = ClipControl(GSPO(), cut_share=0.15, warmup_steps=1)
-    assert control.objective.clip == PROVISIONAL_CLIP
-    assert control.observe(1, measured(log_s, advantage)) is None  # warm-up
-    half = torch.arange(600) % 2 == 0
-    assert control.observe(2, measured(log_s[half], advantage[half])) is None
-    resumed = ClipControl(GSPO(), cut_share=0.15, memory=control.memory())
-    for each in (control, resumed):
-        event = each.observe(3, measured(log_s[~half], advantage[~half]))
-        assert event is not None
-        # 85 % quantile of 0 .. 0.01 is 0.0085; of the negative side -0.017.
-        assert each.objective.clip.high == pytest.approx(0.008536, rel=1e-3)
-        assert each.objective.clip.low == pytest.approx(0.016856, rel=1e-3)
-        assert event.evidence["measured_steps"] == 2
-        assert each.observe(4, measured(log_s, advantage)) is None
-    assert (
-        ClipControl(GSPO(), cut_share=0.15, memory=control.memory()).objective == control.objective
-    )
-
-
-def test_little_evidence_is_enough_after_twenty_steps():
-    log_s = torch.tensor([0.001, -0.001] * 2)
-    advantage = torch.tensor([1.0, -1.0] * 2)
-    control = ClipControl(GSPO(), cut_share=0.15)
-    events = [control.observe(step, measured(log_s, advantage)) for step in range(1, 21)]
-    assert [event is not None for event in events] == [False] * 19 + [True]
-
-
-def test_without_a_wanted_share_nothing_changes():
-    for objective in (GRPO(), GSPO(clip=ClipRange(0.01, 0.02))):
-        control = ClipControl(objective)
-        assert control.observe(1, measured(torch.ones(900), torch.ones(900))) is None
-        assert (control.objective, control.memory()) == (objective, {})
 
 
 def test_times_add_up():

@@ -51,7 +51,6 @@ def train(
 def _train(recipe: Recipe, folder: Path | None) -> dict[str, Any]:
     from rich.console import Console
 
-    from gspo.recipes.checks import advice
     from gspo.recipes.closing import closing_of
     from gspo.recipes.train import train as run_training
     from gspo.recorders.console import ConsoleRecorder
@@ -59,8 +58,6 @@ def _train(recipe: Recipe, folder: Path | None) -> dict[str, Any]:
 
     console = Console(stderr=True)
     recorder = ConsoleRecorder(recipe.trainer.steps, console=console)
-    for text in advice(recipe):
-        recorder.note(f"note: {text}")
     run = run_training(recipe, resume=folder, console=recorder)
     closing = closing_of(run)
     console.print(closing_picture(closing))
@@ -85,6 +82,7 @@ def _scores(score: Any) -> dict[str, Any] | None:
 
 
 def _dry_run(recipe: Recipe, as_json: bool) -> None:
+    from gspo.recipes.guards import guards
     from gspo.recipes.load import to_yaml
     from gspo.recipes.memory import memory_plan
     from gspo.recipes.prepare import prepare
@@ -92,7 +90,8 @@ def _dry_run(recipe: Recipe, as_json: bool) -> None:
     with stdout_kept_clean():
         prepared = prepare(recipe)
         plan = memory_plan(recipe, prepared)
-    report = {**_checked(prepared), "memory": plan}
+    notes = [guard.text for guard in guards(recipe)]
+    report = {**_checked(prepared), "memory": plan, "notes": notes}
     if as_json:
         print_json({"recipe": recipe.model_dump(mode="json"), **report})
         return
@@ -105,6 +104,8 @@ def _dry_run(recipe: Recipe, as_json: bool) -> None:
     print(f"longest prompt    {report['longest_prompt']} of {prepared.context_tokens} tokens")
     for name, size in plan.items():
         print(f"memory {name:<20}{size / 2**20:>10,.1f} MiB")
+    for note in notes:
+        print(f"note: {note}")
     print("dry run: nothing was trained")
 
 

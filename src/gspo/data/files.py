@@ -59,11 +59,22 @@ def read_jsonl(path: Path) -> Iterator[Row]:
 def read_csv(path: Path) -> Iterator[Row]:
     """Rows of a CSV file with a header. Every value is text, an empty field is a missing column."""
     text = _utf8(path.read_bytes(), str(path), may_have_mark=True)
-    for number, values in enumerate(csv.DictReader(io.StringIO(text, newline="")), start=1):
+    for number, values in enumerate(_csv_rows(text, path), start=1):
         where = f"{path} row {number}"
         if None in values or None in values.values():
             raise DataError(f"{where}: the number of fields differs from the header's: {values}")
         yield Row(number, where, {name: value or None for name, value in values.items()})
+
+
+def _csv_rows(text: str, path: Path) -> Iterator[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        header = reader.fieldnames or []
+        if len(set(header)) < len(header):
+            raise DataError(f"{path}: the header names a column twice: {', '.join(header)}")
+        yield from reader
+    except csv.Error as error:
+        raise DataError(f"{path} line {reader.line_num}: {error}") from error
 
 
 def read_parquet(path: Path) -> Iterator[Row]:
@@ -73,10 +84,15 @@ def read_parquet(path: Path) -> Iterator[Row]:
         file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is no Parquet file: {error}") from error
+    number = 0
     with file:
-        rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
-        for number, values in enumerate(rows, start=1):
-            yield Row(number, f"{path} row {number}", _without_nulls(values))
+        try:
+            for batch in file.iter_batches():
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(number, f"{path} row {number}", _without_nulls(values))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"{path} cannot be read after row {number}: {error}") from error
 
 
 def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
@@ -91,7 +107,12 @@ def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
 def _json_object(text: str, where: str) -> dict[str, Any]:
     """A strict JSON object: no NaN, no number beyond float64, no half of a surrogate pair."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_once_each,
+        )
         if "\\u" in text:  # half of a surrogate pair can be written, but no tokenizer takes it
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -101,6 +122,14 @@ def _json_object(text: str, where: str) -> dict[str, Any]:
             f"{where}: the line holds a {type(value).__name__}; wanted a JSON object {{…}}"
         )
     return value
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice in one object")
+    return dict(pairs)
 
 
 def _refuse_constant(name: str) -> float:

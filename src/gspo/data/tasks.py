@@ -62,4 +62,10 @@ def make_task(name: str, **settings: Any) -> Task:
     for key in settings:
         if key not in known:
             raise RecipeError(f"task {name} has no setting {key!r}; {nearest(key, known)}")
+    defaults = {field.name: field.default for field in fields(TASKS[name])}
+    for key, value in settings.items():
+        if type(value) is not type(defaults[key]):
+            raise RecipeError(
+                f"{name}.{key} is {value!r}; wanted {type(defaults[key]).__name__}, as {defaults[key]!r}"
+            )
     return TASKS[name](**settings)

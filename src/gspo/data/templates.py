@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from jinja2 import TemplateError
+from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerBase
 
 from gspo.errors import DataError
@@ -80,8 +81,22 @@ def _rendered(prompt: Prompt, tokenizer: Any) -> Prompt:
     return replace(prompt, text=text)
 
 
+def _check_characters(prompt: Prompt, tokenizer: Any) -> None:
+    """A character tokenizer knows its characters and has nothing for others."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or not isinstance(backend.model, WordLevel):
+        return
+    known = {token for token in tokenizer.get_vocab() if len(token) == 1}
+    if missing := sorted(set(prompt.text) - known):
+        raise DataError(
+            f"prompt {prompt.id} has {', '.join(map(repr, missing[:NUM_NAMED]))}, which this model's tokenizer lacks: it knows {''.join(sorted(known))!r} and nothing else; use a model with a tokenizer for your text"
+        )
+
+
 def _encode(prompts: Sequence[Prompt], tokenizer: Any) -> list[Prompt]:
     """The prompts with their final ids, one BOS at most."""
+    for prompt in prompts:
+        _check_characters(prompt, tokenizer)
     texts = [prompt.text for prompt in prompts]
     ids_of_each: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"]
     bos: list[int] = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]

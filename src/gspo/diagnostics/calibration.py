@@ -1,4 +1,4 @@
-"""A clip range from measured log s: the first form of `clip: auto`.
+"""A clip range from measured log s: what `clip: auto` and `gspo calibrate` fit.
 
 For a wanted cut share c, the upper bound cuts the share c of responses with A > 0, the lower one
 the share c of those with A < 0, and so c of all that have an advantage:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gspo.segments import Segments
 from gspo.stats import Max, Mean, Min, Spread, Stats, Sum
+from gspo.types import EQUAL_REWARDS
 
 #: A response passes above it: half of the usual 0-or-1 reward. The largest reward that a verifier
 #: can give is not known here; a verifier on another scale should report its own part.
@@ -57,15 +58,17 @@ def _reward_stats(reward: Float[Tensor, "S"]) -> Stats:
 
 
 def _group_stats(reward: Float[Tensor, "S"], group: Int[Tensor, "S"]) -> Stats:
-    """Shares of all groups. Equal rewards are decided by largest == smallest, never by a standard
-    deviation, which rounding keeps from 0."""
+    """Shares of all groups. Equal rewards are decided by largest and smallest, as the advantages
+    decide it, never by a standard deviation, which rounding keeps from 0."""
     ids = torch.tensor(sorted(set(group.tolist())), dtype=group.dtype, device=group.device)
     index = torch.searchsorted(ids, group)
     scored = ~reward.isnan()
     smallest = _extreme(reward.masked_fill(~scored, math.inf), index, ids.numel(), "amin")
     largest = _extreme(reward.masked_fill(~scored, -math.inf), index, ids.numel(), "amax")
     some = smallest <= largest
-    mixed, equal = smallest < largest, smallest == largest
+    scale = torch.maximum(smallest.abs(), largest.abs())
+    mixed = some & (largest - smallest > EQUAL_REWARDS * scale)
+    equal = some & ~mixed
     return {
         "groups/mixed": _share(mixed),
         "groups/zero_variance": _share(~mixed),

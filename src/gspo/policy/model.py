@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
@@ -79,7 +79,7 @@ def load_model(path: str | Path, dtype: torch.dtype) -> PreTrainedModel:
             the folder, or some weights are not in it (they would be left at random).
     """
     folder = Path(path)
-    _check_folder(folder)
+    check_folder(folder)
     try:
         with _without_progress_bars():
             loaded = AutoModelForCausalLM.from_pretrained(
@@ -155,7 +155,10 @@ def without_dropout(model: nn.Module) -> None:
             object.__setattr__(module, "attention_dropout", 0.0)
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(path: str | Path) -> None:
+    """DataError, naming what is wrong, unless this is a Hugging Face folder whose weight files are
+    there and whole enough to tell their tensors."""
+    folder = Path(path)
     wanted = "wanted a local Hugging Face folder with config.json and *.safetensors"
     if not folder.is_dir():
         raise DataError(
@@ -165,6 +168,7 @@ def _check_folder(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise DataError(f"model folder {str(folder)!r} has no config.json; {wanted}")
     if (folder / WEIGHTS_FILE).is_file():
+        _check_header(folder / WEIGHTS_FILE)
         return
     if not (folder / WEIGHTS_INDEX).is_file():
         others = sorted(p.name for p in folder.glob("*.bin")) or "nothing else with weights"
@@ -178,3 +182,16 @@ def _check_folder(folder: Path) -> None:
             f"model folder {str(folder)!r} lacks {len(missing)} of {len(shards)} weight files,"
             f" first {missing[0]!r}; {wanted}"
         )
+    for shard in sorted(shards):
+        _check_header(folder / shard)
+
+
+def _check_header(file: Path) -> None:
+    """The header says how long the file must be: a cut file, or a pointer to one, is noticed."""
+    try:
+        with safe_open(file, framework="pt") as weights:
+            names = list(weights.keys())
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{file} is no whole safetensors file: {error}; copy it again") from error
+    if not names:
+        raise DataError(f"{file} holds no tensors; copy it again")

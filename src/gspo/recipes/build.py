@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from transformers import PreTrainedModel
@@ -82,8 +83,19 @@ def end_token_ids(model: PreTrainedModel, prepared: Prepared) -> list[int]:
 
 def build_policy(recipe: Recipe, model: PreTrainedModel) -> HFPolicy:
     """The trainer's side of the model."""
+    kl = kl_penalty(recipe.objective)
+    return HFPolicy(
+        model,
+        optimizer_settings(recipe),
+        max_tokens_per_microbatch=recipe.trainer.max_tokens_per_microbatch,
+        kl=None if kl is None or kl.estimator == "k1" else kl,
+    )
+
+
+def optimizer_settings(recipe: Recipe) -> OptimizerSettings:
+    """AdamW over the whole run."""
     section = recipe.optimizer
-    settings = OptimizerSettings(
+    return OptimizerSettings(
         learning_rate=section.lr,
         schedule=section.schedule,
         warmup_steps=section.warmup_steps,
@@ -93,13 +105,6 @@ def build_policy(recipe: Recipe, model: PreTrainedModel) -> HFPolicy:
         weight_decay=section.weight_decay,
         max_grad_norm=section.max_grad_norm,
     )
-    kl = kl_penalty(recipe.objective)
-    return HFPolicy(
-        model,
-        settings,
-        max_tokens_per_microbatch=recipe.trainer.max_tokens_per_microbatch,
-        kl=None if kl is None or kl.estimator == "k1" else kl,
-    )
 
 
 def build_clip(recipe: Recipe, state: TrainState) -> ClipControl:
@@ -108,10 +113,16 @@ def build_clip(recipe: Recipe, state: TrainState) -> ClipControl:
     if not auto:
         return ClipControl(objective)
     minibatches = recipe.trainer.minibatches
+    optimizer = optimizer_settings(recipe)
+
+    def learning_rate(step: int) -> float:
+        return fmean(optimizer.lr(k) for k in range((step - 1) * minibatches, step * minibatches))
+
     return ClipControl(
         objective,
         cut_share=recipe.objective.cut_share,  # pyright: ignore[reportAttributeAccessIssue]
         warmup_steps=-(-recipe.optimizer.warmup_steps // minibatches),
+        learning_rate=learning_rate,
         memory=state.clip,
     )
 

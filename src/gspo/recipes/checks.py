@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gspo.errors import RecipeError
-from gspo.recipes.objective_section import Band, kl_penalty, objective_settings
+from gspo.recipes.objective_section import kl_penalty, objective_settings
 from gspo.recipes.sections import FileData, NewModel, TaskData
 
 if TYPE_CHECKING:
@@ -16,36 +16,12 @@ if TYPE_CHECKING:
 
 Conflict = tuple[str, str]  # (setting to change, message that follows its name)
 FUNCTION = re.compile(r".+:[A-Za-z_]\w*")
-WIDE_SEQUENCE_CLIP = 0.1  # from ratio 1: a token objective's range, over a hundred times gspo's
 
 
 def conflicts(recipe: Recipe) -> Iterator[Conflict]:
     """Every rule the recipe breaks."""
     for rule in (_group, _minibatches, _lengths, _heads, _data, _verifier, _warmups, _objective):
         yield from rule(recipe)
-
-
-def advice(recipe: Recipe) -> list[str]:
-    """What is allowed and rarely meant; to be said before the run, never a refusal."""
-    said = []
-    objective, rollout = recipe.objective, recipe.rollout
-    clip = getattr(objective, "clip", None)
-    if objective.name in ("gspo", "gspo_token") and isinstance(clip, Band):
-        widest = max(clip.low, clip.high)
-        if widest >= WIDE_SEQUENCE_CLIP:
-            said.append(
-                f"objective.clip reaches {widest:g} from ratio 1: a range for token ratios. A "
-                f"{objective.name} ratio is a mean over the response and moves far less, so nothing "
-                "will be cut; `objective.clip=auto` measures"
-            )
-    if rollout.top_p < 1 or rollout.top_k > 0:
-        said.append(
-            "rollout.top_p / top_k cut the tail: the responses do not come from the policy that is "
-            "trained, and the ratio does not know; 1.0 and 0 are off"
-        )
-    if objective.name == "dr_grpo" and recipe.advantage.scale == "std":
-        said.append("objective dr_grpo is meant for advantage.scale: none, which is std here")
-    return said
 
 
 def _group(recipe: Recipe) -> Iterator[Conflict]:
@@ -155,14 +131,25 @@ def _verifier(recipe: Recipe) -> Iterator[Conflict]:
             "verifier.function",
             f"is {verifier.function!r}; wanted file.py:name or package.module:name",
         )
+    strict = verifier.strict
+    if strict not in (None, "exact") and not FUNCTION.fullmatch(strict):
+        yield (
+            "verifier.strict",
+            f"is {strict!r}; wanted exact, file.py:name or package.module:name",
+        )
     for setting, kind in (("function", "function"), ("marker", "exact")):
-        if getattr(verifier, setting) is not None and verifier.kind != kind:
+        graders = (verifier.kind, strict) if setting == "marker" else (verifier.kind,)
+        if getattr(verifier, setting) is not None and kind not in graders:
             yield (
                 f"verifier.{setting}",
                 f"goes with verifier.kind: {kind}, which is {verifier.kind}; set one of the two",
             )
-    if verifier.kind == "exact" and isinstance(data, FileData) and data.answer is None:
-        yield "data.answer", "is null, but verifier.kind: exact compares with it; name the column"
+    if "exact" in (verifier.kind, strict) and isinstance(data, FileData) and data.answer is None:
+        where = "kind" if verifier.kind == "exact" else "strict"
+        yield (
+            "data.answer",
+            f"is null, but verifier.{where}: exact compares with it; name the column",
+        )
 
 
 def _warmups(recipe: Recipe) -> Iterator[Conflict]:

@@ -111,5 +111,7 @@ def _next_command(run: Run) -> str:
     tokens = run.recipe.get("rollout", {}).get("max_tokens", 64)
     return (
         f"gspo train own-data model.path={model} data.path=examples/own_data.jsonl "
-        f"verifier.function=examples/own_reward.py:reward rollout.max_tokens={tokens}"
+        f"data.eval_path=examples/own_data_held_out.jsonl "
+        f"verifier.function=examples/own_reward.py:reward rollout.max_tokens={tokens} "
+        f"optimizer.lr=3e-5 trainer.steps=20"
     )

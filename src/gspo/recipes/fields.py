@@ -70,5 +70,5 @@ Count = Annotated[Whole, Field(ge=1)]
 CountOrZero = Annotated[Whole, Field(ge=0)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**32)]  # 32 bits: what every random generator takes
 Text = Annotated[str, Field(min_length=1), AfterValidator(_not_none)]
-FileName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+FileName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 Plain = Annotated[Any, AfterValidator(_plain)]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from gspo.data.prompts import load_prompts
@@ -15,6 +16,7 @@ from gspo.data.tasks import Task, make_task
 from gspo.data.templates import encode_prompts, response_ids
 from gspo.data.tokenizer import character_tokenizer
 from gspo.errors import DataError, RecipeError, VerifierError
+from gspo.policy.model import check_folder
 from gspo.recipes.schema import ColdStartSection, FileData, NewModel, Recipe, TaskData
 from gspo.trainer.coldstart import Demonstration
 from gspo.types import Prompt
@@ -22,6 +24,10 @@ from gspo.verifiers.base import Verifier
 from gspo.verifiers.exact import ExactVerifier
 from gspo.verifiers.function import FunctionVerifier
 from gspo.verifiers.loading import load_function
+from gspo.verifiers.strict import StrictlyWatched
+
+#: What transformers raises for files that are not what their names say.
+BROKEN_FILES = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 #: Gold answers judged before anything is sampled.
 NUM_PROBES = 16
@@ -30,7 +36,7 @@ NUM_PROBES = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Everything but the model. dropped: (id, tokens) of prompts left out for their length.
-    verifier_digest: SHA-256 of a function verifier's file. probed: gold answers that passed."""
+    verifier_digest, strict_digest: SHA-256 of a function's file. probed: gold answers that passed."""
 
     tokenizer: PreTrainedTokenizerBase
     prompts: Sequence[Prompt]
@@ -38,6 +44,7 @@ class Prepared:
     dropped: Sequence[tuple[str, int]]
     verifier: Verifier
     verifier_digest: str | None
+    strict_digest: str | None
     probed: int
     context_tokens: int
     task: Task | None
@@ -69,6 +76,7 @@ def prepare(recipe: Recipe) -> Prepared:
         )
     limit = min(recipe.data.max_prompt_tokens or room, room)
     verifier, digest = _verifier(recipe, task)
+    strict, strict_digest = _strict(recipe)
     train, held_out = _prompts(recipe, task)
     encoded = encode_prompts(train, tokenizer, max_tokens=limit, too_long=recipe.data.overlong)
     kept_out = (
@@ -77,6 +85,10 @@ def prepare(recipe: Recipe) -> Prepared:
         else None
     )
     _check_sizes(recipe, encoded.prompts)
+    probed = _probe(verifier, encoded.prompts, "verifier")
+    if strict is not None:
+        _probe(strict, encoded.prompts, "strict grader")
+        verifier = StrictlyWatched(verifier, strict)
     return Prepared(
         tokenizer=tokenizer,
         prompts=encoded.prompts,
@@ -84,7 +96,8 @@ def prepare(recipe: Recipe) -> Prepared:
         dropped=[*encoded.dropped, *(kept_out.dropped if kept_out else [])],
         verifier=verifier,
         verifier_digest=digest,
-        probed=_probe(verifier, encoded.prompts),
+        strict_digest=strict_digest,
+        probed=probed,
         context_tokens=context,
         task=task,
     )
@@ -138,18 +151,30 @@ def _tokenizer(recipe: Recipe, task: Task | None) -> PreTrainedTokenizerBase:
         )
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder} holds no tokenizer that loads: {error}") from error
+    except BROKEN_FILES as error:
+        raise DataError(f"{folder} holds no tokenizer that loads: {_first_line(error)}") from error
 
 
 def _context_tokens(recipe: Recipe) -> int:
     if isinstance(recipe.model, NewModel):
         return recipe.model.max_positions
+    path = recipe.model.path
+    check_folder(path)
     try:
-        config = AutoConfig.from_pretrained(recipe.model.path, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{recipe.model.path} holds no model config that loads: {error}") from error
-    return int(config.get_text_config().max_position_embeddings)
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+    except (*BROKEN_FILES, StrictDataclassError) as error:
+        raise DataError(f"{path} holds no model config that loads: {_first_line(error)}") from error
+    context = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if not isinstance(context, int):
+        raise DataError(
+            f"the config of {path} has max_position_embeddings {context!r}; wanted a number of tokens: a causal language model with positions"
+        )
+    return context
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{type(error).__name__}: {lines[0]}"
 
 
 def _verifier(recipe: Recipe, task: Task | None) -> tuple[Verifier, str | None]:
@@ -164,6 +189,16 @@ def _verifier(recipe: Recipe, task: Task | None) -> tuple[Verifier, str | None]:
             "verifier.kind is 'task', but the prompts come from a file: set verifier.kind to exact or function"
         )
     return FunctionVerifier(task.reward, task.name), None
+
+
+def _strict(recipe: Recipe) -> tuple[Verifier | None, str | None]:
+    named = recipe.verifier.strict
+    if named is None:
+        return None, None
+    if named == "exact":
+        return ExactVerifier(recipe.verifier.marker), None
+    loaded = load_function(named)
+    return FunctionVerifier(loaded.function, named), loaded.sha256
 
 
 def _prompts(recipe: Recipe, task: Task | None) -> tuple[list[Prompt], list[Prompt]]:
@@ -196,7 +231,7 @@ def _check_sizes(recipe: Recipe, prompts: Sequence[Prompt]) -> None:
         )
 
 
-def _probe(verifier: Verifier, prompts: Sequence[Prompt]) -> int:
+def _probe(verifier: Verifier, prompts: Sequence[Prompt], who: str) -> int:
     """Judge the gold answer of some prompts: a verifier that refuses them would only teach noise."""
     passed = 0
     for prompt in prompts[:NUM_PROBES]:
@@ -205,11 +240,11 @@ def _probe(verifier: Verifier, prompts: Sequence[Prompt]) -> int:
             continue
         if verdict.failure is not None:
             raise VerifierError(
-                f"the verifier broke on the gold answer of prompt {prompt.id}: {verdict.failure}"
+                f"the {who} broke on the gold answer of prompt {prompt.id}: {verdict.failure}"
             )
         if verdict.reward is None or verdict.reward <= 0:
             raise VerifierError(
-                f"the verifier gives the gold answer of prompt {prompt.id} the reward {verdict.reward}; wanted more than 0. Check the answer column and the verifier with 'gspo verify'"
+                f"the {who} gives the gold answer of prompt {prompt.id} the reward {verdict.reward}; wanted more than 0. Check the answer column and the verifier with 'gspo verify'"
             )
         passed += 1
     return passed

@@ -40,6 +40,10 @@ def resolve(given: str, overrides: Sequence[str], *, resume: bool) -> tuple[Reci
                 f"{given} is a run folder; add --resume to continue it, or give {given}/{RECIPE_FILE} to start anew"
             )
         return load_recipe(path / RECIPE_FILE, overrides), _same_run(path, overrides)
+    if resume and path.is_dir():
+        raise DataError(
+            f"{given} is no run folder: it has no {RECIPE_FILE}; give one such as runs/demo"
+        )
     recipe = load_recipe(given, overrides)
     parent, stem = Path(recipe.record.folder), recipe.name or path.stem
     if not resume:

@@ -123,9 +123,13 @@ class VerifierSection(Section):
     function: Text | None = None
     """file.py:name of a function (prompt, completion, **columns) -> float; only with kind function."""
     marker: Text | None = None
-    """Text the final answer follows, as '####'; null is the whole response. Only with kind exact."""
+    """Text the final answer follows, as '####'; null is the whole response. Only with exact, as kind
+    or as strict."""
+    strict: Text | None = None
+    """A stricter grader, never trained on: file.py:name of a function, or exact. Its reward is
+    recorded beside the other, and an alarm tells when the two part; null is none."""
     max_failed_share: Share = 0.02
-    """Share of a step's responses whose verifier may break before the run stops. A broken verdict
+    """Share of the last 500 verdicts that may break before the run stops. A broken verdict
     is left out, never a reward of 0; above 1 in 50 something is wrong with the verifier."""
 
 
@@ -162,7 +166,7 @@ class OptimizerSection(Section):
     lr: NotNegative = 3e-5
     """Learning rate; of 3e-5, 1e-4 and 3e-4 the demo learns best at the first."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """constant, or cosine down to 0 at the last step."""
+    """constant, or cosine down to 0 just after the last step."""
     warmup_steps: CountOrZero = 0
     """Optimizer steps in which the rate climbs from 0 to lr."""
     betas: DecayPair = (0.9, 0.999)

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from gspo.errors import DataError, RecipeError
+from gspo.errors import DataError, GspoError, RecipeError
 from gspo.policy.hf import HFPolicy
 from gspo.policy.model import load_model, save_model
 from gspo.policy.optimizer import load_optimizer, save_optimizer
 from gspo.recipes import build
+from gspo.recipes.guards import guards
 from gspo.recipes.load import to_yaml
 from gspo.recipes.naming import run_folder_of
 from gspo.recipes.prepare import Prepared, prepare
@@ -25,7 +26,7 @@ from gspo.recipes.schema import Recipe
 from gspo.recorders.base import ResponseRow
 from gspo.recorders.console import ConsoleRecorder
 from gspo.recorders.reader import Run, open_run
-from gspo.recorders.run_folder import RunFolder
+from gspo.recorders.run_folder import RunFolder, refuse_content
 from gspo.stats import Mean, Statistic
 from gspo.trainer.checkpoint import Checkpoint, CheckpointStore
 from gspo.trainer.clip_control import ClipEvent
@@ -35,6 +36,8 @@ from gspo.trainer.loop import run_loop
 from gspo.trainer.parts import Parts
 from gspo.trainer.state import TrainState
 from gspo.trainer.stream import RolloutStream
+from gspo.trainer.strict import strict_stats
+from gspo.trainer.watch import Watch
 
 #: Share of the run's time that checkpoints may take where the recipe leaves their number open.
 SAVE_SHARE = 0.05
@@ -60,7 +63,14 @@ def train(
         stack.callback(console.close)
         session = Session(recipe, prepare(recipe), console, resume)
         stack.callback(session.close)
-        return session.run()
+        try:
+            return session.run()
+        except GspoError as error:
+            session.stopped(str(error))
+            raise
+        except KeyboardInterrupt:
+            session.interrupted()
+            raise
 
 
 class Session:
@@ -73,6 +83,8 @@ class Session:
         self._prepared = prepared
         self._console = console
         path = resume or run_folder_of(recipe)
+        if resume is None:
+            refuse_content(path)
         self._checkpoints = CheckpointStore(path / "checkpoints", recipe.trainer.keep_checkpoints)
         self._last_save_s, self._last_save_took_s = time.monotonic(), 0.0
         start = self._checkpoints.latest(console.note) if resume else None
@@ -97,25 +109,40 @@ class Session:
             if resume
             else RunFolder.create(path, info=info, recipe=text)
         )
+        self._watch = Watch([self._folder, console])
+        if resume:
+            recorded = open_run(path)
+            self._watch.catch_up(recorded.metrics(), recorded.events())
         self._engine = build.build_engine(recipe, prepared, model)
         self._engine.load(self._policy.weights(self._state.version))
 
     def run(self) -> Run:
         """From the state to the end."""
+        for guard in guards(self._recipe):
+            self._folder.event("guard", step=self._state.step, rule=guard.rule, text=guard.text)
+            self._console.note(f"note: {guard.text}")
         if self._state.step == 0:
             self._save(self._state)
             self._evaluate(0)
         with stop_on_signals() as stop:
             state = run_loop(self._parts(), self._state, stop)
         if state.step < self._recipe.trainer.steps:
-            self._console.note(
-                f"stopped after step {state.step}; 'gspo train {self._folder.path} --resume' continues"
-            )
+            self._console.note(f"stopped after step {state.step}")
             raise KeyboardInterrupt
         self._evaluate(state.step)
         self._folder.finished(state.step)
         self._folder.close()
         return open_run(self._folder.path)
+
+    def stopped(self, reason: str) -> None:
+        """Say in the run folder why the run ended early."""
+        self._folder.event("stopped", step=self._state.step, reason=reason)
+
+    def interrupted(self) -> None:
+        """Say how to go on."""
+        self._console.note(
+            f"interrupted; {self._folder.path} is intact, 'gspo train {self._folder.path} --resume' continues after its last checkpoint"
+        )
 
     def close(self) -> None:
         """Give up the run folder and the engine."""
@@ -125,7 +152,9 @@ class Session:
     def _start_model(self, start: Checkpoint | None) -> tuple[PreTrainedModel, str]:
         if start:
             dtype = build.torch_dtype(self._recipe)
-            return load_model(start.model, dtype), str(start.model)
+            return load_model(start.model, dtype), open_run(start.folder.parent.parent).info[
+                "model"
+            ]
         steps = self._recipe.coldstart.steps if self._recipe.coldstart else 0
         with self._console.progress("cold start", steps) as advance:
             return build.build_model(
@@ -168,12 +197,12 @@ class Session:
     ) -> None:
         if event is not None:
             self._folder.event(event.kind, step=step, **event.evidence)
-            low, high = event.evidence["low"], event.evidence["high"]
-            self._console.note(
-                f"clip range fixed after step {step}: low {low:.3g}, high {high:.3g} (measured; the paper's is 0.0003, 0.0004)"
-            )
+            self._console.note(f"step {step}: {event.text}")
+        if self._recipe.verifier.strict is not None:
+            stats = {**stats, **strict_stats(rows)}
         self._folder.step(step, stats, rows if self._recipe.record.steps else [])
         self._console.step(step, stats, rows)
+        self._watch.step(step, stats, event)
 
     def _evaluate(self, step: int) -> None:
         prompts = self._prepared.held_out
@@ -197,6 +226,7 @@ class Session:
         )
         self._folder.step(step, stats, [])
         self._console.step(step, stats, [])
+        self._watch.evaluated(step, {"num_prompts": result.num_prompts, **result.numbers()})
 
     def _folder_evals(self) -> list[int]:
         return open_run(self._folder.path).evals()
@@ -239,4 +269,5 @@ def run_info(
         "data_digest": prepared.data_digest(),
         "tokenizer_digest": prepared.tokenizer_digest(),
         "verifier_digest": prepared.verifier_digest,
+        "strict_digest": prepared.strict_digest,
     }

@@ -88,3 +88,5 @@ def new_folder(path: Path) -> None:
         raise DataError(
             f"cannot make the folder {path}, a file is in the way: choose another name"
         ) from error
+    except OSError as error:
+        raise ResourceError(f"cannot make the folder {path}: {error.strerror}") from error

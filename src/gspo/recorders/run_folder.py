@@ -54,11 +54,11 @@ class RunFolder:
         """
         path = Path(path)
         new_folder(path)
-        _refuse_content(path, known=("run.json",))  # leaves no lock file in a stranger's folder
+        refuse_content(path, known=("run.json",))  # leaves no lock file in a stranger's folder
         lock = RunLock(path)
         with ExitStack() as undo:
             undo.callback(lock.release)
-            _refuse_content(path)
+            refuse_content(path)
             remove_leftovers(path)
             head = {"format": FORMAT_VERSION, "name": path.resolve().name, "started": _now()}
             _write_json(path / "run.json", {**head, **info})  # first: what makes it a run
@@ -188,8 +188,11 @@ def _truncate(path: Path, step: int) -> dict[str, int]:
     return {name: count for name, count in removed.items() if count}
 
 
-def _refuse_content(path: Path, known: Sequence[str] = ()) -> None:
-    """A lock file and the half-written run.json of a killed start are no content."""
+def refuse_content(path: Path, known: Sequence[str] = ()) -> None:
+    """DataError when the folder holds anything but `known`; that there is none is fine. A lock file
+    and the half-written run.json of a killed start are no content."""
+    if not path.is_dir():
+        return
     names = sorted(p.name for p in path.iterdir() if p.name != LOCK_FILE)
     names = [n for n in names if not (n.startswith(".run.json.") and n.endswith(TEMPORARY))]
     if names and not set(known) & set(names):

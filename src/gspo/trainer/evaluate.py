@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gspo.engines.base import Engine, Sampling
+from gspo.errors import DataError
 from gspo.trainer.judge import judge_groups
 from gspo.types import Group, Prompt
 from gspo.verifiers.base import Verifier
@@ -20,7 +21,8 @@ NORMAL_95 = 1.959963984540054  # two-sided 95 % point of the normal distribution
 @dataclass(frozen=True, slots=True)
 class EvalResult:
     """pass_at_1: mean over all samples at temperature 1. interval: 95 %, over prompts.
-    pass_at_k: share of prompts with a passing response among k. greedy: share of prompts whose
+    pass_at_k: share of prompts with a passing response among k, up to the fewest scored answers
+    that a prompt has. greedy: share of prompts whose
     greedy response passes. unscored: responses without a verdict, left out."""
 
     num_prompts: int
@@ -71,17 +73,18 @@ def summarise(sampled: Sequence[Group], greedy: Sequence[Group]) -> EvalResult:
     passes = [[reward > PASS_REWARD for reward in group.rewards] for group in sampled]
     scored = [p for p in passes if p]
     rates = [sum(p) / len(p) for p in scored]
-    mean = sum(rates) / len(rates) if rates else 0.0
-    most = max((len(p) for p in scored), default=1)
+    if not rates:
+        raise DataError(
+            f"none of the answers to {len(sampled)} held-out prompts could be scored; try the verifier by hand with 'gspo verify'"
+        )
+    most = min(len(p) for p in scored)  # every k is about the same prompts
     ks = [k for k in range(2, most + 1) if k & (k - 1) == 0 or k == most]
     greedy_passes = [r > PASS_REWARD for group in greedy for r in group.rewards]
     return EvalResult(
         num_prompts=len(sampled),
-        pass_at_1=mean,
+        pass_at_1=_mean(rates),
         interval=prompt_interval(rates),
-        pass_at_k={
-            k: _mean([pass_at_k(len(p), sum(p), k) for p in scored if len(p) >= k]) for k in ks
-        },
+        pass_at_k={k: _mean([pass_at_k(len(p), sum(p), k) for p in scored]) for k in ks},
         greedy=_mean([float(p) for p in greedy_passes]),
         unscored=sum(len(g.rollouts) for g in sampled) - sum(len(p) for p in passes),
         groups=sampled,

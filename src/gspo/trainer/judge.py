@@ -36,10 +36,29 @@ def failures(groups: Sequence[Group]) -> Counter[str]:
     )
 
 
-def check_failures(judged: int, failed: int, reasons: Counter[str], max_share: float) -> None:
-    """Stop when more than `max_share` of all verdicts so far failed: the reward would be a lie."""
+#: Verdicts looked back on: enough that one failure among them is less than 1 in 50 ten times over.
+WINDOW = 500
+
+
+def latest_verdicts(
+    before: Sequence[Sequence[int]], judged: int, failed: int
+) -> tuple[tuple[int, int], ...]:
+    """(judged, failed) of this step and of the steps before it, back to WINDOW verdicts."""
+    window = [(judged, failed)]
+    for step_judged, step_failed in reversed(before):
+        if sum(count for count, _ in window) >= WINDOW:
+            break
+        window.insert(0, (step_judged, step_failed))
+    return tuple(window)
+
+
+def check_failures(
+    verdicts: Sequence[Sequence[int]], reasons: Counter[str], max_share: float
+) -> None:
+    """Stop when more than `max_share` of these verdicts failed: the reward would be a lie."""
+    judged, failed = (sum(column) for column in zip(*verdicts, strict=True))
     if judged and failed / judged > max_share:
         worst = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common(3))
         raise VerifierError(
-            f"the verifier failed on {failed} of {judged} responses, more than verifier.max_failed_share {max_share:g} allows. This step: {worst}. Try it by hand with 'gspo verify'"
+            f"the verifier failed on {failed} of the last {judged} responses, more than verifier.max_failed_share {max_share:g} allows. This step: {worst}. Try it by hand with 'gspo verify'"
         )

@@ -15,7 +15,7 @@ from gspo.stats import merge
 from gspo.trainer.advantage import advantages_of, with_reference
 from gspo.trainer.clock import Clock
 from gspo.trainer.interrupt import StopRequest
-from gspo.trainer.judge import check_failures, failures, judge_groups
+from gspo.trainer.judge import check_failures, failures, judge_groups, latest_verdicts
 from gspo.trainer.minibatches import minibatch_rows
 from gspo.trainer.parts import Parts
 from gspo.trainer.rows import StepUpdates, response_rows
@@ -45,9 +45,9 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
         with clock.part("judge"):
             groups = judge_groups(parts.verifier, groups)
             reasons = failures(groups)
-            judged = state.judged + sum(len(group.rollouts) for group in groups)
-            failed = state.failed + reasons.total()
-            check_failures(judged, failed, reasons, plan.max_failed_share)
+            judged = sum(len(group.rollouts) for group in groups)
+            verdicts = latest_verdicts(state.verdicts, judged, reasons.total())
+            check_failures(verdicts, reasons, plan.max_failed_share)
 
         advantage = advantages_of(groups, plan)
         packed = pack_rollouts(groups, advantage, temperature=plan.temperature)
@@ -77,7 +77,7 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
                 skipped_in_a_row = skipped_in_a_row + 1 if result.skipped else 0
                 if skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
                     raise NumericsError(
-                        f"{skipped_in_a_row} updates in a row were skipped, the last at step {step}: {result.skipped}. Lower optimizer.lr, or look at the step's prompts; weights are those of the last good update"
+                        f"{skipped_in_a_row} updates in a row were skipped, the last at step {step}: {result.skipped}. Lower optimizer.lr, or look at the step's prompts; the last checkpoint is from before this step"
                     )
 
         with clock.part("publish"):
@@ -93,8 +93,7 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
             cursor=state.cursor + len(groups),
             tokens_seen=state.tokens_seen + batch.num_tokens,
             prompts_seen=state.prompts_seen + len(groups),
-            judged=judged,
-            failed=failed,
+            verdicts=verdicts,
             clip=parts.clip.memory(),
         )
 

@@ -13,8 +13,8 @@ from gspo.errors import DataError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainState:
     """step: finished steps. version: of the published weights. cursor: prompts taken from the
-    data order. clip: what `ClipControl` decided and the evidence it has so far. judged, failed:
-    verdicts so far."""
+    data order. clip: what `ClipControl` decided and the evidence it has so far. verdicts: (judged,
+    failed) of the latest steps."""
 
     seed: int
     step: int = 0
@@ -22,8 +22,7 @@ class TrainState:
     cursor: int = 0
     tokens_seen: int = 0
     prompts_seen: int = 0
-    judged: int = 0
-    failed: int = 0
+    verdicts: tuple[tuple[int, int], ...] = ()
     clip: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -35,6 +34,7 @@ class TrainState:
         """The state that `to_json` wrote; `where` is named when it is none."""
         try:
             fields = json.loads(text)
-            return cls(**fields)
-        except (ValueError, TypeError) as error:
+            verdicts = tuple((int(judged), int(failed)) for judged, failed in fields["verdicts"])
+            return cls(**{**fields, "verdicts": verdicts})
+        except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{where} is not a training state: {error}") from error

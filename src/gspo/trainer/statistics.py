@@ -10,13 +10,15 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from gspo.diagnostics.attribution import attribute, attribution_stats
 from gspo.diagnostics.clipping import UpdatedResponses, clip_stats
 from gspo.diagnostics.histogram import log_s_stats
 from gspo.diagnostics.rollouts import engine_gap_stats, rollout_stats
+from gspo.diagnostics.weights import response_weights, surrogate_of, weight_stats
 from gspo.settings import GSPO, GSPOToken, ObjectiveSettings
-from gspo.stats import Max, Mean, Statistic, Stats, Sum
+from gspo.stats import Max, Mean, Min, Statistic, Stats, Sum
 from gspo.trainer.rows import StepUpdates
-from gspo.types import Group, RolloutBatch
+from gspo.types import Group, Rollout, RolloutBatch
 
 
 def step_responses(
@@ -43,9 +45,11 @@ def step_stats(
     objective: ObjectiveSettings,
     update_stats: Mapping[str, Statistic],
 ) -> Stats:
-    """Rollouts, clip, log s, engine gap, entropy, KL, and what the updates said themselves."""
+    """Rollouts, clip, log s, attribution, weights, engine gap, entropy, KL, and what the updates
+    said themselves."""
     band = None
-    stats: Stats = dict(update_stats)
+    # The update's own kept share stands: it saw the weights, here they are computed once more.
+    stats: Stats = _weights(batch, updates, responses, objective) | dict(update_stats)
     if isinstance(objective, GSPO | GSPOToken):
         band = objective.clip.band(batch.segments.lengths)
         if isinstance(band[0], float) and isinstance(band[1], float):
@@ -54,6 +58,8 @@ def step_stats(
     stats |= _rollouts(groups)
     stats |= clip_stats(responses, band)
     stats |= log_s_stats(responses)
+    found = attribute(updates.logp, updates.old_logp, batch.segments)
+    stats |= attribution_stats(responses, found)
     # What a skipped update left unknown is in none of the means.
     known = updates.old_logp.isfinite() & updates.logp.isfinite()
     engine_logp = batch.engine_logp.masked_fill(~known, math.nan)
@@ -71,11 +77,31 @@ def _rollouts(groups: Sequence[Group]) -> Stats:
     rollouts = [(k, rollout) for k, group in enumerate(groups) for rollout in group.rollouts]
     rewards = [math.nan if r.reward is None else r.reward for _, r in rollouts]
     return rollout_stats(
-        torch.tensor(rewards),
+        torch.tensor(rewards, dtype=torch.float64),
         torch.tensor([k for k, _ in rollouts]),
         torch.tensor([len(r.response_ids) for _, r in rollouts]),
         torch.tensor([r.finish == "length" for _, r in rollouts]),
+    ) | _kept_mass([r for _, r in rollouts])
+
+
+def _kept_mass(rollouts: Sequence[Rollout]) -> Stats:
+    """What top-k and top-p left of the probability at each token; nothing without them."""
+    masses = [mass for rollout in rollouts for mass in rollout.kept_mass or ()]
+    if not masses:
+        return {}
+    return {"gap/kept_mass": Mean(sum(masses), len(masses)), "gap/kept_mass_min": Min(min(masses))}
+
+
+def _weights(
+    batch: RolloutBatch,
+    updates: StepUpdates,
+    responses: UpdatedResponses,
+    objective: ObjectiveSettings,
+) -> Stats:
+    surrogate = surrogate_of(
+        objective, updates.logp, updates.old_logp, batch.advantage, batch.segments
     )
+    return weight_stats(responses, response_weights(objective, surrogate, batch.advantage))
 
 
 def _divergence(batch: RolloutBatch, updates: StepUpdates, known: Bool[Tensor, "N"]) -> Stats:

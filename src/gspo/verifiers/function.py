@@ -17,7 +17,6 @@ are recorded as parts. Anything else, and anything it raises, is a failed verdic
 from __future__ import annotations
 
 import inspect
-import math
 import reprlib
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from numbers import Real
 from typing import Any, final
 
 from gspo.errors import DataError, RecipeError
-from gspo.types import Prompt, Rollout, Verdict
+from gspo.types import LARGEST_REWARD, Prompt, Rollout, Verdict
 
 MAX_REASON_CHARACTERS = 500  # an exception may carry a whole document
 
@@ -55,7 +54,9 @@ def contained() -> Iterator[Contained]:
     caught = Contained()
     try:
         yield caught
-    except (Exception, SystemExit) as error:  # noqa: BLE001 — see above
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 — see above
         caught.error = error
 
 
@@ -124,7 +125,12 @@ class FunctionVerifier:
         """RecipeError when the parameters' names fit none of the three forms, or several."""
         self.name = name
         self._function = function
-        parameters = inspect.signature(function).parameters.values()
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except ValueError as error:
+            raise RecipeError(
+                f"verifier {name} is {function!r}, whose parameters Python does not tell; wrap it in a function of your own"
+            ) from error
         named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self._accepted = {p.name for p in named}
         self._required = {p.name for p in named if p.default is p.empty}
@@ -203,7 +209,9 @@ def verdict_of(value: Any) -> Verdict:
         value = value[key]
     reward = _number(value)
     if reward is None:
-        return Verdict.failed(f"returned {reprlib.repr(value)}, wanted a finite number")
+        return Verdict.failed(
+            f"returned {reprlib.repr(value)}, wanted a finite number of at most 1e100"
+        )
     return Verdict(reward, parts)
 
 
@@ -211,7 +219,8 @@ def _number(value: Any) -> float | None:
     """A finite real number as a float, numpy scalars and tensors without dimension included."""
     if getattr(value, "ndim", None) == 0:
         value = value.item()
-    return float(value) if isinstance(value, Real) and math.isfinite(value) else None
+    usable = isinstance(value, Real) and abs(value) <= LARGEST_REWARD  # NaN is not
+    return float(value) if usable else None
 
 
 def _written(text: str) -> Rollout:
