@@ -46,7 +46,9 @@ def lengths() -> None:
     for drift, color, name in ((0.0, BLUE, "noise"), (DRIFT, ORANGE, "noise + drift")):
         values = [float(simulated(length, drift).std()) for length in LENGTHS]
         spread.plot(LENGTHS, values, "o-", color=color, label=name)
-    spread.plot(LENGTHS, [SIGMA / n**0.5 for n in LENGTHS], ":", color=GREY, label="sigma / sqrt(L)")
+    spread.plot(
+        LENGTHS, [SIGMA / n**0.5 for n in LENGTHS], ":", color=GREY, label="sigma / sqrt(L)"
+    )
     spread.set(xscale="log", yscale="log", xlabel="tokens", title="spread of log s (nats)")
     spread.legend()
     for axis, drift, title in zip(shares, (0.0, DRIFT), ("noise", "noise + drift"), strict=True):

@@ -33,8 +33,8 @@ class TrainState:
     def from_json(cls, text: str, where: str) -> TrainState:
         """The state that `to_json` wrote; `where` is named when it is none."""
         try:
-            fields = json.loads(text)
-            verdicts = tuple((int(judged), int(failed)) for judged, failed in fields["verdicts"])
-            return cls(**{**fields, "verdicts": verdicts})
+            fields: dict[str, Any] = json.loads(text)
+            pairs: Any = fields.pop("verdicts")
+            return cls(**fields, verdicts=tuple((int(a), int(b)) for a, b in pairs))
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{where} is not a training state: {error}") from error

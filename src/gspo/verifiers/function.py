@@ -219,8 +219,9 @@ def _number(value: Any) -> float | None:
     """A finite real number as a float, numpy scalars and tensors without dimension included."""
     if getattr(value, "ndim", None) == 0:
         value = value.item()
-    usable = isinstance(value, Real) and abs(value) <= LARGEST_REWARD  # NaN is not
-    return float(value) if usable else None
+    if not isinstance(value, Real) or not abs(value) <= LARGEST_REWARD:  # NaN is not  # pyright: ignore[reportOperatorIssue]
+        return None
+    return float(value)
 
 
 def _written(text: str) -> Rollout:
