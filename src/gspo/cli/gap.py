@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -103,7 +103,7 @@ def _band(clip: str) -> float:
     return min(-math.log1p(-checked.low) if checked.low < 1 else math.inf, math.log1p(checked.high))
 
 
-def _json(report: GapReport, tokens: GapTokens, band: float, reason: str | None) -> dict:
+def _json(report: GapReport, tokens: GapTokens, band: float, reason: str | None) -> dict[str, Any]:
     return {
         "mean": report.mean,
         "std": report.std,

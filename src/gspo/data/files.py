@@ -63,16 +63,17 @@ def read_csv(path: Path) -> Iterator[Row]:
         where = f"{path} row {number}"
         if None in values or None in values.values():
             raise DataError(f"{where}: the number of fields differs from the header's: {values}")
-        yield Row(number, where, {name: value or None for name, value in values.items()})
+        yield Row(number, where, {str(name): value or None for name, value in values.items()})
 
 
-def _csv_rows(text: str, path: Path) -> Iterator[dict[str, Any]]:
+def _csv_rows(text: str, path: Path) -> Iterator[dict[str | None, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         header = reader.fieldnames or []
         if len(set(header)) < len(header):
             raise DataError(f"{path}: the header names a column twice: {', '.join(header)}")
-        yield from reader
+        for row in reader:
+            yield {**row}
     except csv.Error as error:
         raise DataError(f"{path} line {reader.line_num}: {error}") from error
 
