@@ -1,7 +1,7 @@
 """What a clip range does: the demo task at three learning rates and three chain lengths, under the
 measured range, the paper's and 0.2. Prints a table and writes bench/results/trust_region.json.
 
-    python bench/trust_region.py [FOLDER] [--steps 30]
+    python bench/trust_region.py [FOLDER] [--steps 24]
 
 Every run is a run folder under FOLDER and is not made again while it is there.
 """
@@ -37,7 +37,8 @@ def train(folder: Path, digits: int, lr: str, clip: str, steps: int) -> Run:
             f"objective.clip={CLIPS[clip]}",
             f"trainer.steps={steps}",
             "trainer.checkpoint_every=0",
-            "rollout.max_tokens=72",
+            "rollout.max_tokens=64",
+            "evaluate.prompts=128",
             "evaluate.samples=4",
         ],
     )
@@ -48,8 +49,9 @@ def row(run: Run, digits: int, lr: str, clip: str) -> dict:
     """What a run did, from its folder."""
     metrics = {m["step"]: m for m in run.metrics()}
     events = run.events()
-    fixed = next((e["step"] for e in events if e["kind"].startswith("clip")), 4)
-    window = [metrics[s] for s in range(fixed + 1, fixed + 1 + WINDOW) if s in metrics]
+    fixed = next((e["step"] for e in events if e["kind"] == "clip_fixed"), None)
+    start = 4 if fixed is None else fixed  # a fixed range has no such step: the same window
+    window = [metrics[s] for s in range(start + 1, start + 1 + WINDOW) if s in metrics]
     shares = [m["clip/cut_share"] for m in window if m["clip/cut_share"] is not None]
     evaluations = [e for e in events if e["kind"] == "evaluated"]
     last = window[-1]
@@ -61,7 +63,8 @@ def row(run: Run, digits: int, lr: str, clip: str) -> dict:
         "high": last["clip/high"],
         "cut_share": mean(shares) if shares else None,
         "steps_measured": len(shares),
-        "clip_events": sum(e["kind"].startswith("clip") for e in events),
+        "fixed_at": fixed,
+        "refits": sum(e["kind"] == "refit" for e in events),
         "alarms": sorted({a["rule"] for a in run.alarms()}),
         "reward_last_5": mean(m["reward/mean"] for m in window[-5:]),
         "pass@1_before": evaluations[0]["eval/pass@1"],
@@ -73,7 +76,7 @@ def main() -> None:
     """All cells, then the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", default="runs/trust-region", type=Path)
-    parser.add_argument("--steps", default=30, type=int)
+    parser.add_argument("--steps", default=24, type=int)
     given = parser.parse_args()
     rows = []
     for digits in DIGITS:
@@ -84,15 +87,16 @@ def main() -> None:
                 print(json.dumps(rows[-1]), flush=True)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
-    print(
-        "\n| digits | lr | clip | range | cut share | reward, last 5 | pass@1 before, after | events |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    print("\n| digits | lr | clip | range at the end | cut share | reward, last 5 | ", end="")
+    print("pass@1 before, after | refits | alarms |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         print(
             f"| {r['digits']} | {r['lr']} | {r['clip']} | {r['low']:.2g} / {r['high']:.2g} | "
             f"{r['cut_share']:.3f} | {r['reward_last_5']:.2f} | "
-            f"{r['pass@1_before']:.2f}, {r['pass@1_after']:.2f} | {r['clip_events']} |"
+            f"{r['pass@1_before']:.2f}, {r['pass@1_after']:.2f} | "
+            f"{'not fixed' if r['clip'] == 'auto' and r['fixed_at'] is None else r['refits']} | "
+            f"{', '.join(r['alarms'])} |"
         )
 
 
