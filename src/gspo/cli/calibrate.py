@@ -30,8 +30,10 @@ def calibrate(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """The clip range for a wanted cut share, from the recorded log s of a run: with an interval,
-    by length, fixed against length-fair, and as recipe lines.
+    """Fit a clip range to a recorded run.
+
+    The one that would have cut the wanted share: with an interval, by length, fixed against
+    length-fair, and as recipe lines.
 
     Off-policy responses with an advantage, at least 256 of either sign in 32 groups. The range
     holds for the learning rate, lengths and clip of this run; it is a drop rate, no proof of

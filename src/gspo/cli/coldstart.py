@@ -22,7 +22,10 @@ def coldstart(
     force: Annotated[bool, typer.Option("--force", help="Make it again.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Train the recipe's cold start, or find it in the cache ($GSPO_CACHE, else ~/.cache/gspo)."""
+    """Make the starting model of a recipe.
+
+    Or find it in the cache: $GSPO_CACHE, else ~/.cache/gspo.
+    """
     from gspo.errors import RecipeError
     from gspo.recipes.build import cold_started
     from gspo.recipes.load import load_recipe

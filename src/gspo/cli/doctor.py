@@ -56,7 +56,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(json: JsonFlag = False) -> None:
-    """Look at this machine: versions, cores, memory, device, write access."""
+    """Say what this machine has and what is used.
+
+    Versions, cores, memory, device, precision, write access.
+    """
     checks = [_python(), *_packages(), *_machine(), _write_access(Path.cwd())]
     if all(check.ok for check in checks if check.required):
         checks += _torch()

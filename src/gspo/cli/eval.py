@@ -25,7 +25,10 @@ def evaluate(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure pass@1 (temperature 1), pass@k and greedy accuracy on held-out prompts."""
+    """Measure pass rates on held-out prompts.
+
+    pass@1 is the mean at temperature 1, with its 95 % interval; pass@k and greedy beside it.
+    """
     from gspo.recipes.judge import evaluate_model
     from gspo.recipes.target import find_target
     from gspo.recorders.console import ConsoleRecorder

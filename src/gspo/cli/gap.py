@@ -37,8 +37,10 @@ def gap(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compare engine and trainer log-probs on the same tokens. Exit 4 when the gap is too large
-    for the clip range."""
+    """Compare engine and trainer log-probs.
+
+    On the same tokens, at the same weights. Exit 4 when the gap is too large for the clip range.
+    """
     from gspo.diagnostics.gap import gap_report
     from gspo.errors import DataError
 

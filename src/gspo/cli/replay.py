@@ -50,8 +50,10 @@ def replay(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """What the rollouts of a run would have done under another objective, clip range or
-    denominator: share cut, gradient weight kept, effective sample size, fairness over length.
+    """Try other objectives on recorded rollouts.
+
+    What they would have done under another objective, clip range or denominator: share cut,
+    gradient weight kept, effective sample size, fairness over length.
 
     Without options: the run's own, a few usual ones, and a sweep of ranges.
     """

@@ -33,7 +33,10 @@ def sample(
     seed: Annotated[int, typer.Option("--seed", help="Of the random numbers.")] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Show what a model answers; for a run also what it answered before training."""
+    """Show answers, before and after training.
+
+    To the first held-out prompts, not chosen by how they come out.
+    """
     from gspo.engines.base import Sampling
     from gspo.recipes.judge import sample_model
     from gspo.recipes.target import find_target

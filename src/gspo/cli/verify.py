@@ -53,7 +53,7 @@ def verify(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Judge written responses, in the order of the file."""
+    """Judge written responses of a file."""
     with stdout_kept_clean():
         verifier = _verifier(kind, function, marker)
         verdicts = [
