@@ -74,7 +74,8 @@ def test_what_is_missing_is_left_out() -> None:
     lines = rendered(closing_picture(empty))
     assert [line for line in lines if line][1:] == [
         "run folder  runs/add4-gspo",
-        "next        gspo dashboard runs/add4-gspo",
+        "next",
+        "gspo dashboard runs/add4-gspo",
     ]
     after_only = rendered(closing_picture(replace(CLOSING, before=None)))
     assert any(line.split()[:3] == ["pass@1", "-", "0.902"] for line in after_only)

@@ -6,6 +6,7 @@ Plain data in, rich renderables out; without a terminal it prints as plain text.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -178,10 +179,20 @@ def _cut_bars(shares: Sequence[float | None]) -> Table:
     return table
 
 
-def _next(closing: Closing) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_row("run folder", Text(closing.run_path))
-    table.add_row("next", Text(closing.next_command, style="bold cyan"))
-    return table
+def _next(closing: Closing) -> Group:
+    return Group(
+        Text.assemble(("run folder  ", "dim"), closing.run_path),
+        Text("next", style="dim"),
+        Text(_in_lines(closing.next_command), style="bold cyan"),
+    )
+
+
+def _in_lines(command: str) -> str:
+    """One setting a line, so that it can be copied at any width.
+
+    >>> print(_in_lines("gspo train own-data a=1 b=2"))
+    gspo train own-data \\
+      a=1 \\
+      b=2
+    """
+    return re.sub(r" (?=\S+=)", " \\\\\n  ", command)
