@@ -8,7 +8,7 @@ import pytest
 
 from gspo.diagnostics.alarms import behaviour
 from gspo.diagnostics.alarms.bell import REPEAT_STEPS, Bell, alarms_over
-from gspo.diagnostics.alarms.history import Change, History
+from gspo.diagnostics.alarms.history import Change, History, error_of
 from tests.alarm_streams import FIXED, evaluation, stream
 
 TRUNCATED = "length/truncated_share"
@@ -119,3 +119,21 @@ def test_a_pass_rate_needs_no_spread():
     for step, rate in enumerate([0.5, 1.0], start=1):
         made.add(step, {"reward/pass_rate": rate, "step/responses": 100})
     assert made.change("reward/pass_rate", 1, lag=1) == Change(0.5, 0.1)
+
+
+def test_events_that_do_not_say_what_they_are_about_are_not_measured():
+    odd = [
+        {"step": 40},
+        {"kind": "refit"},
+        {"step": 40, "kind": "refit", "low_quantile": None, "high_quantile": 0.01},
+        {"step": 40, "kind": "evaluated", "num_prompts": 256, "eval/greedy": None},
+        {"step": 40, "kind": "evaluated", "num_prompts": 0, "eval/greedy": 0.5},
+    ]
+    assert alarms_over(stream(80), odd) == []
+
+
+def test_a_group_counts_as_one_response_where_groups_were_recorded():
+    values = {"reward/pass_rate": 0.5, "step/responses": 256.0}
+    assert error_of(values, "reward/pass_rate") == pytest.approx(0.5 / 8)  # 256 / 4
+    assert error_of({**values, "step/groups": 16.0}, "reward/pass_rate") == pytest.approx(0.5 / 4)
+    assert error_of({"reward/pass_rate": 0.5}, "reward/pass_rate") is None

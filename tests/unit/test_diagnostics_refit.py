@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -10,6 +10,8 @@ import torch
 from gspo.diagnostics.calibration import CEILING, PROVISIONAL_CLIP, noise_floor
 from gspo.diagnostics.clipping import UpdatedResponses
 from gspo.diagnostics.refit import (
+    GIVE_NOTICE_STEPS,
+    MAX_EVIDENCE,
     MAX_MEASURED_STEPS,
     MAX_WINDOW_STEPS,
     ClipMemory,
@@ -135,11 +137,14 @@ def test_holding_narrows_at_once():
 def test_holding_widens_half_way_and_never_beyond_one_and_a_half_times_the_first():
     memory, _ = run(holding(), *[step_of(0.012, cut=100)] * 2)
     assert memory.high == pytest.approx(math.sqrt(distance(0.01) * distance(0.012)))
+    last = None
     for _ in range(5):
         memory, events = run(memory, *[step_of(0.1, cut=250)] * 2)
+        last = events[1] or last
     assert memory.high == pytest.approx(1.5 * distance(0.01))
     assert memory.low == pytest.approx(-1.5 * math.expm1(-0.0085))
-    assert events[1].evidence["widest_high"] == pytest.approx(memory.high)
+    assert last.evidence["widest_high"] == pytest.approx(memory.high)
+    assert events == [None, None]  # held by the bound: nothing changed, nothing is told
 
 
 def test_a_band_that_narrowed_may_widen_back():
@@ -227,3 +232,17 @@ def test_new_draws_end_near_the_wanted_share_while_the_drift_shrinks():
         memory, _ = next_clip(memory, RULES, step, seen, 1.0)
     assert sum(shares[5:25]) / 20 == pytest.approx(0.15, abs=0.07)
     assert sum(shares[25:]) / 15 == pytest.approx(0.15, abs=0.07)
+
+
+def test_a_sign_that_never_comes_is_said_once_and_the_state_does_not_grow():
+    positive_only = step_of(0.01)
+    rows = positive_only.advantage > 0
+    missing = replace(positive_only, advantage=torch.where(rows, 1.0, 0.0))
+    memory, events = run(ClipMemory(), *[missing] * (GIVE_NOTICE_STEPS + 20))
+    (told,) = [event for event in events if event is not None]
+    assert events.index(told) == GIVE_NOTICE_STEPS - 1
+    assert told.kind == "clip_unmeasured"
+    assert told.evidence["num_negative"] == 0
+    assert "0 with a negative advantage" in told.text
+    assert memory.in_force(1.0, RULES) == PROVISIONAL_CLIP
+    assert len(memory.positive) == MAX_EVIDENCE

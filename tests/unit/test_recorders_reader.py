@@ -204,3 +204,24 @@ def test_checkpoints_are_folders_with_a_model(folder: Path) -> None:
         1: base / "step-000001",
         2: base / "step-000002",
     }
+
+
+def test_a_folder_and_a_dead_link_in_place_of_files_are_named(folder: Path) -> None:
+    (folder / "steps" / "000003.parquet").unlink()
+    (folder / "steps" / "000003.parquet").mkdir()
+    (folder / "steps" / "000004.parquet").symlink_to(folder / "gone")
+    run = open_run(folder)
+    assert [step for step, _ in run.responses(["text"])] == [1, 2]
+    assert sorted(d.path.name for d in run.damaged) == ["000003.parquet", "000004.parquet"]
+
+
+def test_a_step_without_a_column_is_left_out_and_a_wrong_name_is_an_error(folder: Path) -> None:
+    import pyarrow.parquet as pq
+
+    path = folder / "steps" / "000002.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["log_s"]), path)
+    run = open_run(folder)
+    assert [step for step, _ in run.responses(["log_s"])] == [1, 3]
+    assert [d.path.name for d in run.damaged] == ["000002.parquet"]
+    with pytest.raises(DataError, match="no column 'logs'; did you mean 'log_s'"):
+        list(run.responses(["logs"]))

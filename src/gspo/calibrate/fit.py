@@ -18,6 +18,7 @@ from gspo.diagnostics.calibration import (
     MIN_RESPONSES,
     Calibration,
     fit_range,
+    is_provisional,
     noise_floor,
 )
 from gspo.diagnostics.exponent import LengthLaw, fit_length_law
@@ -267,8 +268,9 @@ def _notes_on(run: Run) -> tuple[str, ...]:
 
 def _in_force(run: Run, distance: float) -> bool:
     """Whether the last recorded range was at least so wide on a side."""
-    rows = [row for row in run.metrics() if row.get("clip/low") is not None]
-    return bool(rows) and max(rows[-1]["clip/low"], rows[-1]["clip/high"]) >= distance
+    bounds = [(row.get("clip/low"), row.get("clip/high")) for row in run.metrics()]
+    known = [pair for pair in bounds if all(isinstance(bound, float) for bound in pair)]
+    return bool(known) and max(known[-1]) >= distance and not is_provisional(*known[-1])
 
 
 def _notes_on_fit(fixed: Calibration) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,8 +72,15 @@ def _measure(
             f"--engine-dtype is {engine_dtype!r}; wanted float32 or bfloat16 ({nearest(engine_dtype, DTYPES)})"
         )
     if (Path(target) / "run.json").is_file():
+        if overrides or engine_dtype != "float32":
+            raise RecipeError(
+                f"{target} is a recorded run: settings and --engine-dtype belong to a recipe, which is measured afresh"
+            )
         run = open_run(target)
-        return tokens_of_run(run), _band(clip) if clip else band_of_run(run)
+        tokens = tokens_of_run(run)
+        for damage in run.damaged:
+            print(f"left out: {damage.path}: {damage.reason}", file=sys.stderr)
+        return tokens, _band(clip) if clip else band_of_run(run)
     return _fresh(target, overrides, engine_dtype), _band(clip or "3e-4,4e-4")
 
 

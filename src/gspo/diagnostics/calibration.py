@@ -34,6 +34,12 @@ MIN_RESPONSES = 256
 #: In force while measuring: log s within 0.1 nats of 0. Against runaway only, so hardly ever cuts.
 PROVISIONAL_CLIP = ClipRange(low=-math.expm1(-0.1), high=math.expm1(0.1))
 
+
+def is_provisional(low: float, high: float) -> bool:
+    """Whether this is the band of a run that is still measuring."""
+    return math.isclose(low, PROVISIONAL_CLIP.low) and math.isclose(high, PROVISIONAL_CLIP.high)
+
+
 #: What decided a bound.
 Held = Literal["measured", "floor", "ceiling"]
 

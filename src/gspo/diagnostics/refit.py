@@ -42,10 +42,14 @@ Phase = Literal["measuring", "settling", "holding"]
 MAX_MEASURED_STEPS, FEWEST_RESPONSES = 20, 32
 MAX_WINDOW_STEPS, FEWEST_WINDOW_RESPONSES = 8, 16
 MIN_WINDOW_STEPS = 2  # responses of one step share its updates: many of them still tell little
+#: Responses of a sign kept while the other is waited for; the state must not grow with the run.
+MAX_EVIDENCE = 4096
 #: A window holds so many responses of each sign that this many of them should be cut: the share
 #: then has a relative standard error of 1/sqrt(10) a sign.
 WINDOW_CUTS = 10
 TOLERANCE = 1 / 3  # of the wanted share, either way: 0.10 to 0.20 for 0.15
+#: Steps of measuring without enough responses of a sign, after which that is said once.
+GIVE_NOTICE_STEPS = 3 * MAX_MEASURED_STEPS
 MAX_WIDENING = 1.5  # of a side's first measured distance, over the whole run
 RESCALE_EVENT = 2.0  # the learning rate moves the band every step; said when it halved or doubled
 
@@ -99,7 +103,7 @@ class ClipEvent:
     """A change of the clip range: one line for people, and the evidence. low_held, high_held: a
     "ceiling" or a quantile against the advantage is for the alarms to tell."""
 
-    kind: Literal["clip_fixed", "refit", "clip_rescaled"]
+    kind: Literal["clip_fixed", "refit", "clip_rescaled", "clip_unmeasured"]
     text: str
     evidence: Mapping[str, Any]
 
@@ -121,13 +125,18 @@ def next_clip(
     memory = _with_step(memory, responses, learning_rate)
     scale = learning_rate / memory.learning_rate
     fitted = _fit(memory, rules)
+    if fitted is None and memory.phase == "measuring" and memory.window_steps == GIVE_NOTICE_STEPS:
+        return memory, _unmeasured_event(memory)
     if fitted is None:
         return _tell_scale(memory, scale, rules)
     share = memory.num_cut / max(memory.num_signal, 1)
     within = abs(share - rules.cut_share) <= TOLERANCE * rules.cut_share
     if memory.phase == "holding" and within:
         return _tell_scale(_new_window(memory), scale, rules)
-    return _refit(memory, rules, step, fitted, scale, share)
+    changed, event = _refit(memory, rules, step, fitted, scale, share)
+    if (changed.low, changed.high) == (memory.low, memory.high):
+        return changed, None  # held where it was, by a bound: nothing to tell
+    return changed, event
 
 
 def _with_step(memory: ClipMemory, responses: UpdatedResponses, learning_rate: float) -> ClipMemory:
@@ -140,8 +149,8 @@ def _with_step(memory: ClipMemory, responses: UpdatedResponses, learning_rate: f
     return replace(
         memory,
         learning_rate=reference,
-        positive=(*memory.positive, *log_s[advantage > 0].tolist()),
-        negative=(*memory.negative, *log_s[advantage < 0].tolist()),
+        positive=(*memory.positive, *log_s[advantage > 0].tolist())[-MAX_EVIDENCE:],
+        negative=(*memory.negative, *log_s[advantage < 0].tolist())[-MAX_EVIDENCE:],
         num_cut=memory.num_cut + int(cut.count_nonzero()),
         num_signal=memory.num_signal + int(seen.sum()),
         window_steps=memory.window_steps + 1,
@@ -256,3 +265,19 @@ def _tell_scale(
     text = f"clip range follows the learning rate: low {band.low:.3g}, high {band.high:.3g}"
     event = ClipEvent(kind="clip_rescaled", text=text, evidence=evidence)
     return replace(memory, told_scale=scale), event
+
+
+def _unmeasured_event(memory: ClipMemory) -> ClipEvent:
+    found = len(memory.positive), len(memory.negative)
+    text = (
+        f"clip range not measured after {memory.window_steps} steps: {found[0]} off-policy responses "
+        f"with a positive and {found[1]} with a negative advantage, {FEWEST_RESPONSES} of each wanted; "
+        "the provisional range stays. Choose prompts that are solved sometimes, or set objective.clip"
+    )
+    evidence = {
+        "low": PROVISIONAL_CLIP.low,
+        "high": PROVISIONAL_CLIP.high,
+        "num_positive": found[0],
+        "num_negative": found[1],
+    }
+    return ClipEvent(kind="clip_unmeasured", text=text, evidence=evidence)

@@ -27,11 +27,16 @@ def tokens_of_run(run: Run) -> GapTokens:
     names: list[str] = []
     for step, table in run.responses(COLUMNS):
         for row in table.to_pylist():
-            if row["old_logp"] is None:
+            given, old = row["engine_logp"], row["old_logp"]
+            if old is None or given is None:
                 continue
-            engine += [math.nan if value is None else value for value in row["engine_logp"]]
-            trainer += row["old_logp"]
-            lengths.append(len(row["old_logp"]))
+            if len(given) != len(old):
+                raise DataError(
+                    f"{run.path} step {step}, prompt {row['prompt_id']} sample {row['sample']}: {len(given)} engine log-probs for {len(old)} tokens; wanted one each"
+                )
+            engine += [math.nan if value is None else value for value in given]
+            trainer += old
+            lengths.append(len(old))
             names.append(f"step {step} {row['prompt_id']} sample {row['sample']}")
     if not lengths:
         raise DataError(
@@ -47,10 +52,16 @@ def tokens_of_run(run: Run) -> GapTokens:
 
 def band_of_run(run: Run) -> float:
     """The narrower side of the band in force at the end of the run, in nats."""
+    from gspo.diagnostics.calibration import is_provisional
+
     for row in reversed(run.metrics()):
         low, high = row.get("clip/low"), row.get("clip/high")
-        if low is not None and high is not None and low < 1:
+        if isinstance(low, float) and isinstance(high, float) and 0 <= low < 1:
+            if is_provisional(low, high):
+                raise DataError(
+                    f"{run.path} has not measured its clip range yet; say which range with --clip LOW,HIGH"
+                )
             return min(-math.log1p(-low), math.log1p(high))
     raise DataError(
-        f"{run.path} recorded no clip range of a sequence objective; say which range with --clip LOW,HIGH"
+        f"{run.path} recorded no fixed band on log s (a token objective, a length-fair clip, or lost metrics); say which range with --clip LOW,HIGH"
     )

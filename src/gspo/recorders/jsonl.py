@@ -94,6 +94,8 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         return [], []
     rows: list[dict[str, Any]] = []
     reasons: list[str] = []
+    if not path.is_file():
+        return [], ["is no file"]
     lines = path.read_bytes().split(b"\n")
     for number, raw in enumerate(lines, start=1):
         if not raw and number == len(lines):  # what follows the last newline

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gspo.errors import DataError, nearest
 from gspo.recorders import jsonl
 from gspo.recorders.lock import is_held
-from gspo.recorders.schema import FORMAT_VERSION
+from gspo.recorders.schema import FORMAT_VERSION, RESPONSE_COLUMNS
 from gspo.recorders.tables import is_whole, read_table, step_file, step_of
 
 if TYPE_CHECKING:
@@ -121,9 +121,18 @@ class Run:
         return self._open("steps", step, columns)
 
     def responses(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
-        """Every step with its responses, one at a time; damaged files are skipped."""
+        """Every step with its responses, one at a time; damaged files are skipped, and so are files
+        that lack a column every run folder has. DataError for a column that none has."""
+        if unknown := [name for name in columns or () if name not in RESPONSE_COLUMNS]:
+            raise DataError(
+                f"responses have no column {unknown[0]!r}; {nearest(unknown[0], RESPONSE_COLUMNS)}"
+            )
         for step in self.steps():
-            table = self._read("steps", step, columns)
+            try:
+                table = self._read("steps", step, columns)
+            except DataError as error:
+                self._note(step_file(self.path / "steps", step), [str(error)])
+                continue
             if table is not None:
                 yield step, table
 

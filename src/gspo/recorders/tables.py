@@ -66,11 +66,14 @@ def _cell(value: Any) -> Any:
 
 def is_whole(path: Path) -> bool:
     """Both ends of the file are there: a cheap test that a half-written file fails."""
-    with path.open("rb") as file:
-        head = file.read(len(MAGIC))
-        size = file.seek(0, 2)
-        file.seek(max(size - len(MAGIC), 0))
-        return head == file.read() == MAGIC
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+            size = file.seek(0, 2)
+            file.seek(max(size - len(MAGIC), 0))
+            return head == file.read() == MAGIC
+    except OSError:  # a folder, or a link to nothing
+        return False
 
 
 def read_table(path: Path, columns: Sequence[str] | None) -> pa.Table | str:

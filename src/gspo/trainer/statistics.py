@@ -65,6 +65,7 @@ def step_stats(
     engine_logp = batch.engine_logp.masked_fill(~known, math.nan)
     stats |= engine_gap_stats(engine_logp, updates.old_logp.nan_to_num(), batch.segments)
     stats |= _divergence(batch, updates, known)
+    stats["step/groups"] = Sum(len(groups))
     stats["step/responses"] = Sum(batch.num_responses)
     stats["step/tokens"] = Sum(batch.num_tokens)
     stats["memory/peak_rss_gib"] = Max(

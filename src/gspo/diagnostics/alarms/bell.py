@@ -8,12 +8,15 @@ from itertools import groupby
 from typing import Any
 
 from gspo.diagnostics.alarms import behaviour, reward, trust
-from gspo.diagnostics.alarms.history import History
+from gspo.diagnostics.alarms.history import History, is_finite
 from gspo.diagnostics.alarms.rule import Finding, Rule
 from gspo.types import Alarm
 
 #: Every rule, in the order of docs/alarms.md.
 RULES: tuple[Rule, ...] = (*reward.RULES, *behaviour.RULES, *trust.RULES)
+
+#: What an evaluation must say to be one.
+EVALUATED = ("num_prompts", "eval/greedy")
 
 #: Steps after which an alarm that never cleared is raised again: whoever looks in later sees it,
 #: and a run of thousands of steps is not flooded.
@@ -49,7 +52,10 @@ class Bell:
         return self._check("step", step)
 
     def evaluated(self, event: Mapping[str, Any]) -> list[Alarm]:
-        """An evaluation, after its step: an "evaluated" event of the run folder."""
+        """An evaluation, after its step: an "evaluated" event of the run folder. One without
+        numbers is not measured."""
+        if not all(is_finite(event.get(name)) for name in EVALUATED) or event["num_prompts"] < 1:
+            return []
         self._history.events.append(event)
         return self._check("evaluation", event["step"])
 
@@ -100,7 +106,8 @@ def alarms_over(
     """
     bell = bell or Bell()
     rows = {row["step"]: row for row in metrics}
-    happened = {step: list(group) for step, group in groupby(sorted(events, key=_step), key=_step)}
+    whole = sorted(filter(_is_whole, events), key=_step)
+    happened = {step: list(group) for step, group in groupby(whole, key=_step)}
     alarms: list[Alarm] = []
     for step in sorted({*rows, *happened}):
         evaluations = [e for e in happened.get(step, []) if e["kind"] == "evaluated"]
@@ -110,6 +117,14 @@ def alarms_over(
         for event in evaluations:
             alarms += bell.evaluated(event)
     return alarms
+
+
+def _is_whole(event: Mapping[str, Any]) -> bool:
+    """It says when and what, and a change of the clip range says from which quantiles."""
+    if not isinstance(event.get("step"), int) or not isinstance(event.get("kind"), str):
+        return False
+    measured = event["kind"] not in ("clip_fixed", "refit")
+    return measured or all(is_finite(event.get(f"{side}_quantile")) for side in ("low", "high"))
 
 
 def _step(event: Mapping[str, Any]) -> int:

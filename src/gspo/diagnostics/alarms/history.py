@@ -64,13 +64,15 @@ def mean_of(window: list[Mapping[str, float]], name: str) -> float | None:
 
 def error_of(values: Mapping[str, float], name: str) -> float | None:
     """Standard error of a step's mean over responses; None where spread or number is missing. The
-    spread of a pass rate p is sqrt(p (1 - p)); n responses count as n / ALIKE."""
-    count = values.get("step/responses")
+    spread of a pass rate p is sqrt(p (1 - p)). Independent are the prompts, so each group counts as
+    one response; where their number was not recorded n responses count as n / ALIKE."""
+    responses = values.get("step/responses")
+    count = values.get("step/groups", responses / ALIKE if responses else None)
     if name == "reward/pass_rate":
         spread = math.sqrt(values[name] * (1 - values[name]))
     else:
         spread = values.get(SPREADS[name])
-    return None if spread is None or not count else spread * math.sqrt(ALIKE / count)
+    return None if spread is None or not count else spread / math.sqrt(count)
 
 
 def mean_error_of(window: list[Mapping[str, float]], name: str) -> float | None:
