@@ -113,6 +113,9 @@ def read_step(step: int, table: pa.Table) -> RecordedStep | str:
     for name, wanted in _types().items():
         if (given := table.schema.field(name).type) != wanted:
             return f"column {name} is {given}; wanted {wanted}"
+    for name in ("length", "advantage"):
+        if table[name].null_count:
+            return f"column {name} holds {table[name].null_count} nulls; wanted a number for each response"
     minibatch = table["minibatch"].fill_null(0).to_numpy()
     length = table["length"].to_numpy()
     keep = table["logp"].is_valid().to_numpy() & table["old_logp"].is_valid().to_numpy()
