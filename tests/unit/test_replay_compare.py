@@ -2,6 +2,7 @@
 
 import math
 
+import pyarrow as pa
 import pytest
 import torch
 
@@ -298,3 +299,13 @@ def test_portions_do_not_matter(recorded, monkeypatch):
     assert got.loss == pytest.approx(wanted.loss, rel=1e-9)
     assert got.overall.ess == pytest.approx(wanted.overall.ess, rel=1e-9)
     assert got.num_steps == wanted.num_steps == 3
+
+
+def test_a_hole_in_a_column_is_damage(tmp_path):
+    run = write_run(tmp_path / "run", NARROW, [HAND])
+    table = run.step(1, COLUMNS)
+    index = table.schema.get_field_index("length")
+    lengths = table["length"].to_pylist()
+    holes = pa.array([None, *lengths[1:]], type=table.schema.field("length").type)
+    found = read_step(1, table.set_column(index, table.schema.field("length"), holes))
+    assert found == "column length holds 1 nulls; wanted a number for each response"
