@@ -78,3 +78,13 @@ def test_damage_is_named(tmp_path):
     assert result.exit_code == 0
     assert "left out" in result.stderr
     assert "000002.parquet" in result.stderr
+
+
+def test_the_picture_holds_the_numbers_and_needs_nothing_else(tmp_path):
+    path = folder(tmp_path, responses(1e-4))
+    page = tmp_path / "gap.html"
+    assert gap(path, "--picture", str(page)).exit_code == 0
+    text = page.read_text()
+    assert "mean of a response, by length" in text
+    assert "3 values" in text
+    assert 'src="http' not in text

@@ -268,9 +268,11 @@ def _notes_on(run: Run) -> tuple[str, ...]:
 
 def _in_force(run: Run, distance: float) -> bool:
     """Whether the last recorded range was at least so wide on a side."""
-    bounds = [(row.get("clip/low"), row.get("clip/high")) for row in run.metrics()]
-    known = [pair for pair in bounds if all(isinstance(bound, float) for bound in pair)]
-    return bool(known) and max(known[-1]) >= distance and not is_provisional(*known[-1])
+    for row in reversed(run.metrics()):
+        low, high = row.get("clip/low"), row.get("clip/high")
+        if isinstance(low, float) and isinstance(high, float):
+            return max(low, high) >= distance and not is_provisional(low, high)
+    return False
 
 
 def _notes_on_fit(fixed: Calibration) -> tuple[str, ...]:

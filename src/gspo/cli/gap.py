@@ -36,6 +36,10 @@ def gap(
         str | None,
         typer.Option("--clip", help="LOW,HIGH to judge by; the run's own, or the paper's."),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Also draw it, as an HTML page in this file."),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Compare engine and trainer log-probs.
@@ -51,6 +55,11 @@ def gap(
     if report is None:
         raise DataError(f"{target}: no token has log-probs of both engine and trainer")
     reason = report.unsafe(band)
+    if picture is not None:
+        from gspo.gap.picture import draw
+        from gspo.recorders.durable import write_text
+
+        write_text(picture, draw(report, band, target))
     if json:
         print_json(_json(report, tokens, band, reason))
     else:
