@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,8 +26,9 @@ from transformers import PreTrainedModel
 from gspo.engines.base import Sampling
 from gspo.engines.counted import row_key, uniforms
 from gspo.engines.kv_cache import RowCache, check_supported
+from gspo.engines.loading import check_names, checked
 from gspo.engines.sampling import Draw, draw
-from gspo.errors import DataError, GspoError, NumericsError, RecipeError, ResourceError, nearest
+from gspo.errors import DataError, GspoError, RecipeError, ResourceError
 from gspo.types import Group, Prompt, Rollout, Weights
 
 PAD_ID = 0  # any id the vocabulary has: padding is masked, its value never enters
@@ -85,9 +86,9 @@ class LocalEngine:
         """
         model = self._open_model()
         own = model.state_dict()
-        _check_names(weights.tensors, own, model)
+        check_names(weights.tensors, own, model)
         foreign = {
-            name: _checked(name, tensor, own[name], weights.version)
+            name: checked(name, tensor, own[name], weights.version)
             for name, tensor in weights.tensors.items()
             if tensor.data_ptr() != own[name].data_ptr() or tensor.shape != own[name].shape
         }
@@ -337,40 +338,6 @@ def _check_prompt(prompt: Prompt, model: PreTrainedModel) -> None:
             f"prompt {prompt.id!r} holds token {strange[0]}; the model's vocabulary has "
             f"{vocabulary}: encode it with the model's own tokenizer"
         )
-
-
-def _check_names(
-    given: Mapping[str, Tensor], own: Mapping[str, Tensor], model: PreTrainedModel
-) -> None:
-    """Every parameter once; of tied ones any name will do, buffers may come along."""
-    unknown = sorted(given.keys() - own.keys())
-    if unknown:
-        raise DataError(
-            f"weights hold {unknown[0]!r}, which the engine's model has not; {nearest(unknown[0], own)}"
-        )
-    present = {id(p) for name, p in model.named_parameters(remove_duplicate=False) if name in given}
-    missing = [name for name, p in model.named_parameters() if id(p) not in present]
-    if missing:
-        raise DataError(
-            f"weights lack {len(missing)} of the model's parameters, {missing[0]!r} first; "
-            "an engine takes all of them or none"
-        )
-
-
-def _checked(name: str, tensor: Tensor, own: Tensor, version: int) -> Tensor:
-    """The tensor in the model's dtype, where finite values may have become infinite."""
-    if tensor.shape != own.shape:
-        raise DataError(
-            f"weights give {name!r} shape {tuple(tensor.shape)}; the engine's model has "
-            f"{tuple(own.shape)}: trainer and engine must be built from the same model"
-        )
-    tensor = tensor.to(own.dtype)
-    if not bool(tensor.isfinite().all()):
-        raise NumericsError(
-            f"weights of version {version} hold NaN or inf in {name!r}; the engine keeps the ones "
-            "it has: go back to the last good checkpoint"
-        )
-    return tensor
 
 
 @contextmanager
