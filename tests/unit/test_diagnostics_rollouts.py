@@ -46,6 +46,12 @@ def test_groups_are_mixed_solved_failed_or_unscored():
     assert got["groups/unscored"] == 1 / 5
 
 
+def test_tokens_of_groups_without_a_signal_are_counted():
+    # Group 7 is mixed and has 2 + 3 tokens; group 3 is solved and has 10 + 5.
+    got = values([1.0, 0.0, 1.0, 1.0], [7, 7, 3, 3], [2, 3, 10, 5])
+    assert got["groups/idle_tokens_share"] == 15 / 20
+
+
 def test_members_of_a_group_need_not_lie_side_by_side():
     assert values([1.0, 0.0, 0.0, 0.0], [2, 8, 2, 8])["groups/mixed"] == 1 / 2
 

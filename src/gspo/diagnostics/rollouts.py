@@ -31,7 +31,7 @@ def rollout_stats(
     """
     return (
         _reward_stats(reward)
-        | _group_stats(reward, group)
+        | _group_stats(reward, group, lengths)
         | _length_stats(reward, lengths, truncated)
     )
 
@@ -57,7 +57,9 @@ def _reward_stats(reward: Float[Tensor, "S"]) -> Stats:
     }
 
 
-def _group_stats(reward: Float[Tensor, "S"], group: Int[Tensor, "S"]) -> Stats:
+def _group_stats(
+    reward: Float[Tensor, "S"], group: Int[Tensor, "S"], lengths: Int[Tensor, "S"]
+) -> Stats:
     """Shares of all groups. Equal rewards are decided by largest and smallest, as the advantages
     decide it, never by a standard deviation, which rounding keeps from 0."""
     ids = torch.tensor(sorted(set(group.tolist())), dtype=group.dtype, device=group.device)
@@ -75,6 +77,7 @@ def _group_stats(reward: Float[Tensor, "S"], group: Int[Tensor, "S"]) -> Stats:
         "groups/all_solved": _share(equal & (smallest > PASS_REWARD)),
         "groups/all_failed": _share(equal & (smallest <= PASS_REWARD)),
         "groups/unscored": _share(~some),
+        "groups/idle_tokens_share": Mean((lengths * ~mixed[index]).sum(), lengths.sum()),
     }
 
 
