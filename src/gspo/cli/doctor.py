@@ -30,6 +30,7 @@ TESTED = {
     "typer": "0.29.2",
     "rich": "15.0.0",
     "jaxtyping": "0.3.11",
+    "plotly": "7.1.0",
 }
 RESOURCE_ERROR = 5
 GIB = 2**30
