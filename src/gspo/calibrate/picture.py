@@ -15,14 +15,15 @@ from gspo.calibrate.fit import ClipFit
 
 POSITIVE, NEGATIVE, FIXED, FAIR = "#21918c", "#d1495b", "#333333", "#e09f3e"
 TITLES = (
-    "log s by sign of the advantage, and the range (dotted: its 95 % interval)",
-    "spread of log s by length",
-    "share that each range cuts, by length",
-    "the range over the run, and what the run's own clip cut",
+    "log s, and the range with its 95 % interval",
+    "spread and mean of log s, by length",
+    "share cut, by length",
+    "range over the run, and what its clip cut",
 )
 NUM_BINS = 81
 TAIL = 0.005  # of the responses beyond each end of the histogram, so that one cannot flatten it
-PANEL_PIXELS = 340
+PANEL_PIXELS = 380
+TITLE_PIXELS = 14  # of a panel: the longest fits beside its neighbour on a page of 900
 
 
 def draw(fit: ClipFit, name: str) -> str:
@@ -32,7 +33,8 @@ def draw(fit: ClipFit, name: str) -> str:
         cols=2,
         subplot_titles=TITLES,
         specs=[[{}, {}], [{}, {"secondary_y": True}]],
-        horizontal_spacing=0.1,
+        horizontal_spacing=0.14,
+        vertical_spacing=0.2,
     )
     _draw_histogram(figure, fit)
     _draw_spread(figure, fit)
@@ -44,7 +46,9 @@ def draw(fit: ClipFit, name: str) -> str:
         height=2 * PANEL_PIXELS,
         template="plotly_white",
         bargap=0,
+        legend={"orientation": "h", "y": -0.12},
     )
+    figure.update_annotations(font_size=TITLE_PIXELS)
     return str(figure.to_html(include_plotlyjs=True, full_html=True))
 
 
@@ -62,8 +66,8 @@ def _draw_histogram(figure: go.Figure, fit: ClipFit) -> None:
             x=centers, y=counts.tolist(), name=label, marker_color=color, opacity=0.6, row=1, col=1
         )
 
-    add(advantage > 0, "A > 0: cut above the range", POSITIVE)
-    add(advantage < 0, "A < 0: cut below the range", NEGATIVE)
+    add(advantage > 0, "A > 0", POSITIVE)
+    add(advantage < 0, "A < 0", NEGATIVE)
     figure.update_layout(barmode="overlay")
     add_line: Any = figure.add_vline  # the stubs know `row` as text only
     for bound in (low, high):
@@ -93,8 +97,7 @@ def _draw_spread(figure: go.Figure, fit: ClipFit) -> None:
     exponent = fit.law.noise
     said = f"{exponent.value:.2f} ({exponent.low:.2f} to {exponent.high:.2f})"
     figure.update_xaxes(
-        title_text="length in tokens; exponent of the noise "
-        f"{said if exponent.is_known else 'unknown'}, of independent tokens 0.5",
+        title_text=f"length in tokens (exponent {said if exponent.is_known else 'unknown'})",
         type="category",
         row=1,
         col=2,
@@ -138,7 +141,16 @@ def _draw_spans(figure: go.Figure, fit: ClipFit) -> None:
         secondary_y=True,
     )
     figure.update_xaxes(title_text="steps", type="category", row=2, col=2)
-    figure.update_yaxes(title_text="distance from ratio 1", type="log", row=2, col=2)
     figure.update_yaxes(
-        title_text="share cut", type="linear", range=[0, 1], row=2, col=2, secondary_y=True
+        title_text="distance from ratio 1", type="log", row=2, col=2, secondary_y=False
+    )
+    figure.update_yaxes(
+        title_text="share cut",
+        range=[0, 1],
+        tickmode="array",
+        tickvals=[0, 0.25, 0.5, 0.75, 1],
+        showgrid=False,
+        row=2,
+        col=2,
+        secondary_y=True,
     )

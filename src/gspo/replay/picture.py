@@ -3,6 +3,7 @@ else, the chart script included."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -37,8 +38,10 @@ def draw(replay: Replay, swept: Sequence[Row], name: str) -> str:
         for distance, label in _own_range(replay, objective.name):
             # The stubs leave the types of a shape's fields open.
             add_line: Any = figure.add_vline
-            add_line(
-                x=distance, row=panel, col=1, line_dash="dot", annotation_text=label, line_width=1
+            add_line(x=distance, row=panel, col=1, line_dash="dot", line_width=1)
+            # A line's own label would stand at 10^x of a logarithmic axis.
+            figure.add_annotation(
+                x=math.log10(distance), y=1, text=label, showarrow=False, yshift=8, row=panel, col=1
             )
         figure.update_yaxes(range=[0, 1.02], row=panel, col=1)
     unit = "nats" if objective.name == "gmpo" else "distance from ratio 1"
