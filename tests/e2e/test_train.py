@@ -234,6 +234,8 @@ def test_weights_that_blow_up_end_with_exit_4_and_leave_a_finite_model(gspo, sma
     assert result.exit_code == 4, result.stderr
     run = open_run("runs/a")
     assert run.status == "interrupted"
+    last = run.events()[-1]
+    assert (last["kind"], last["step"]) == ("stopped", max(run.steps(), default=0))
     assert all(p.isfinite().all() for p in weights(run).values())
 
 

@@ -109,6 +109,7 @@ class Session:
             if resume
             else RunFolder.create(path, info=info, recipe=text)
         )
+        self._recorded = self._state.step
         self._watch = Watch([self._folder, console])
         if resume:
             recorded = open_run(path)
@@ -136,7 +137,7 @@ class Session:
 
     def stopped(self, reason: str) -> None:
         """Say in the run folder why the run ended early."""
-        self._folder.event("stopped", step=self._state.step, reason=reason)
+        self._folder.event("stopped", step=self._recorded, reason=reason)
 
     def interrupted(self) -> None:
         """Say how to go on."""
@@ -201,6 +202,7 @@ class Session:
         if self._recipe.verifier.strict is not None:
             stats = {**stats, **strict_stats(rows)}
         self._folder.step(step, stats, rows if self._recipe.record.steps else [])
+        self._recorded = step
         self._console.step(step, stats, rows)
         self._watch.step(step, stats, event)
 
