@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gspo.diagnostics.rollouts import PASS_REWARD
 from gspo.engines.base import Engine, Sampling
 from gspo.errors import DataError
 from gspo.trainer.judge import judge_groups
 from gspo.types import Group, Prompt
 from gspo.verifiers.base import Verifier
-
-#: A response passes when its reward is above this; rewards of made tasks are 0 or 1.
-PASS_REWARD = 0.5
 
 NORMAL_95 = 1.959963984540054  # two-sided 95 % point of the normal distribution
 
