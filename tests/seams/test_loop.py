@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gspo.engines.base import Sampling
-from gspo.engines.scripted import ScriptedEngine
+from gspo.engines.scripted import ScriptedEngine, ScriptedResponse
 from gspo.errors import DataError, NumericsError, VerifierError
 from gspo.policy.base import ResponseUpdate, UpdateResult
 from gspo.settings import GSPO
@@ -30,13 +30,15 @@ class FakePolicy:
         self.bad = set(bad)
         self.num_updates = 0
         self.old_logp_given = []
+        self.events = []
 
     def score(self, batch):
+        self.events.append(f"score {batch.num_responses}")
         return torch.full((batch.num_tokens,), -1.0)
 
-    def update(self, batch, objective):
+    def update(self, batch, objective, before_step=None):
         self.num_updates += 1
-        self.old_logp_given.append(batch.old_logp is not None)
+        self.old_logp_given.append(batch.old_logp)
         skipped = "loss of response 0 is nan" if self.num_updates in self.bad else None
         size = batch.num_responses
         value = math.nan if skipped else 0.0
@@ -48,6 +50,9 @@ class FakePolicy:
             cut_high=torch.zeros(size, dtype=torch.int64),
             loss=torch.full((size,), value),
         )
+        if before_step and not skipped:
+            before_step(responses)
+        self.events.append("step")
         return UpdateResult({"update/skipped_steps": Sum(int(bool(skipped)))}, responses, skipped)
 
     def weights(self, version):
@@ -115,10 +120,59 @@ def test_a_step_in_order():
     assert sorted(recorded.steps) == [1, 2, 3]
     assert recorded.saved == [state]
     # The first minibatch of each step compares with itself, the second with scored log-probs.
-    assert policy.old_logp_given == [False, True] * 3
+    assert [given is not None for given in policy.old_logp_given] == [False, True] * 3
+    assert policy.events == ["score 4", "step", "step"] * 3
     _, rows = recorded.steps[2]
     assert [row.version for row in rows] == [1] * 8
     assert [row.prompt_id for row in rows[::2]] != ["a", "b", "c", "d"] or rows[0].group == 0
+
+
+def answers_with(logp):
+    """Rewarded as `good`, with these engine log-probs; the policy's are -1."""
+
+    def answer(prompt, sample):
+        ids = (65,) * (sample + 1) + (256,)
+        return ScriptedResponse(ids=ids, logp=(logp,) * len(ids), text="x" * (sample + 1))
+
+    return answer
+
+
+def test_engine_log_probs_are_the_old_ones_where_the_gate_opens():
+    recorded, policy = Recorded(), FakePolicy()
+    parts = parts_of(recorded, policy, answers_with(-1.0), steps=1, engine_old_logp=True)
+    run_loop(parts, TrainState(seed=0), StopRequest())
+    assert policy.events == ["step", "step"]  # nothing was scored
+    assert policy.old_logp_given[0] is None
+    assert set(policy.old_logp_given[1].tolist()) == {-1.0}
+    values, _ = recorded.steps[1]
+    assert (values["gate/open"], values["gate/bias"], values["gate/noise"]) == (1.0, 0.0, 0.0)
+    # Only the 4 responses that the trainer compared for itself say anything of the gap.
+    assert (values["gap/log_s_mean"], values["gap/missing"]) == (0.0, 0)
+
+
+def test_engine_log_probs_that_differ_are_scored_before_the_first_step():
+    recorded, policy = Recorded(), FakePolicy()
+    parts = parts_of(recorded, policy, answers_with(-1.5), steps=1, engine_old_logp=True)
+    run_loop(parts, TrainState(seed=0), StopRequest())
+    assert policy.events == ["score 4", "step", "step"]
+    values, _ = recorded.steps[1]
+    assert values["gate/open"] == 0.0
+    assert values["gate/bias"] == pytest.approx(0.5 / -math.log1p(-3e-4))
+    assert values["gap/log_s_mean"] == pytest.approx(0.5)
+
+
+def test_responses_without_signal_are_not_scored():
+    """Prompts whose two answers earn the same have advantage 0: theirs stay unknown."""
+    recorded, policy = Recorded(), FakePolicy()
+
+    def answers(prompt, sample):
+        return "x" if prompt.id in "ab" else good(prompt, sample)
+
+    run_loop(parts_of(recorded, policy, answers, steps=1), TrainState(seed=0), StopRequest())
+    scored = [int(event.split()[1]) for event in policy.events if event.startswith("score")]
+    old_logp = policy.old_logp_given[1]
+    assert sum(scored) < 4
+    assert int(old_logp.isfinite().sum()) == (5 * scored[0] // 2 if scored else 0)
 
 
 def test_one_skipped_update_is_recorded_and_training_goes_on():

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from gspo.errors import RecipeError
+from gspo.policy.forward import TokenLogp
 from gspo.policy.logprob import batch_logp
 from gspo.policy.model import tiny_model
-from gspo.policy.packing import microbatches
 from gspo.policy.step import accumulate, response_update, statistics
 from gspo.segments import Segments
 from gspo.settings import DAPO, GRPO, GSPO, ClipRange, DrGRPO, GSPOToken, KLPenalty
@@ -78,7 +78,7 @@ def minibatch(model):
 
 
 def gradient(model, batch, objective, max_tokens=1000, kl=None):
-    done = accumulate(model, batch, objective, max_tokens=max_tokens, kl=kl)
+    done = accumulate(TokenLogp(model), batch, objective, max_tokens=max_tokens, kl=kl)
     assert done.fault is None
     return torch.cat([p.grad.flatten() for p in model.parameters()]), done
 
@@ -90,11 +90,11 @@ def value(objective, done, name="loss/policy"):
 @pytest.mark.parametrize("budget", [11, 12, 1000])
 @pytest.mark.parametrize(("objective", "loss"), [(DAPO(), 1.0), (GRPO(), 5.0), (GSPO(), 5.0)])
 def test_ten_tokens_by_hand(model, budget, objective, loss):
-    """Token losses 10 and 0 in responses of 1 and 9 tokens: 10 / 10 per token, 10 / 2 per
-    response, however they are cut. (Averaging means of micro-batches would give 5 for both.)"""
-    batch = batch_of([1, 9], [-10.0, 0.0])
+    """Token losses 10 and (all but) 0 in responses of 1 and 9 tokens: 10 / 10 per token, 10 / 2
+    per response, however they are cut. (Averaging means of micro-batches would give 5 for both.)"""
+    batch = batch_of([1, 9], [-10.0, 1e-30])
     _, done = gradient(model, batch, objective, budget)
-    assert len(done.parts) == (1 if budget == 1000 else 2)
+    assert len(done.parts) == (2 if budget == 11 else 1)  # 2 + 10 tokens: the last predicts nothing
     assert value(objective, done) == pytest.approx(loss, rel=1e-6)
 
 
@@ -278,8 +278,10 @@ def test_a_value_that_is_not_finite_stops_before_the_first_forward(model, name, 
     where = row if name == "advantage" else sum(LENGTHS[:row]) + 2
     values[where] = bad
     batch = replace(batch, **{name: values})
-    model.forward = None  # a forward would raise
-    done = accumulate(model, batch, GSPO(), max_tokens=11, kl=None)
+    token_logp = TokenLogp(model)
+    model.model.forward = None  # a forward would raise
+    kl = KLPenalty(coefficient=0.1) if name == "ref_logp" else None
+    done = accumulate(token_logp, batch, GSPO(), max_tokens=11, kl=kl)
     assert done.fault.startswith(f"{name} of response 3 is {bad}")
     assert name == "advantage" or done.fault.endswith("at its trained token 2")
     assert done.parts == []
@@ -292,7 +294,7 @@ def test_log_probs_that_are_not_finite_name_the_response(model):
     batch.input_ids[8] = VOCABULARY - 1  # in the response 1, sequence 5..15, after its prompt
     with torch.no_grad():
         model.model.embed_tokens.weight[VOCABULARY - 1] = torch.nan
-    done = accumulate(model, batch, GSPO(), max_tokens=11, kl=None)
+    done = accumulate(TokenLogp(model), batch, GSPO(), max_tokens=11, kl=None)
     assert "logp of response 1 is nan" in done.fault
 
 
@@ -303,7 +305,7 @@ def test_a_loss_that_is_not_finite_names_the_response(model):
             loss = surrogate.loss * torch.where(advantage == 2.0, math.inf, 1.0)
             return replace(surrogate, loss=loss)
 
-    done = accumulate(model, minibatch(model), Broken(), max_tokens=11, kl=None)
+    done = accumulate(TokenLogp(model), minibatch(model), Broken(), max_tokens=11, kl=None)
     assert done.fault.startswith("loss of response 4 is")
     num_run = sum(len(part.rows) for part in done.parts)
     unrun = response_update(minibatch(model), GRPO(), done.parts).loss.isnan().sum()
@@ -312,10 +314,56 @@ def test_a_loss_that_is_not_finite_names_the_response(model):
 
 def test_one_micro_batch_at_a_time_is_on_the_graph(model):
     """Memory follows the budget, not the minibatch: a forward never sees more tokens."""
-    seen, batch = [], minibatch(model)
+    seen, batch, token_logp = [], minibatch(model), TokenLogp(model)
     model.model.register_forward_pre_hook(
         lambda _, __, kwargs: seen.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
-    gradient(model, batch, GSPO(), 12)
-    assert len(seen) == len(microbatches(batch, 12)) > 1
+    accumulate(token_logp, batch, GSPO(), max_tokens=12, kl=None)
+    assert len(seen) == len(token_logp.microbatches(batch, 12)) > 1
     assert max(seen) <= 12
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda o: o.name)
+def test_zero_advantages_cost_no_forward_and_change_no_gradient(model, objective):
+    """The kept responses have the micro-batch to themselves; D still counts all six."""
+    token_logp = TokenLogp(model)
+    batch = moved(model, batch_of(LENGTHS, [1.0, 0.0, 0.5, 0.0, -2.0, 0.0]))
+    kept = torch.tensor([0, 2, 4])
+    alone = accumulate(token_logp, batch.select(kept), objective, max_tokens=1000, kl=None)
+    wanted = [p.grad * alone.divisor for p in model.parameters()]
+    seen = []
+    model.model.register_forward_pre_hook(
+        lambda _, __, kwargs: seen.append(kwargs["input_ids"].numel()), with_kwargs=True
+    )
+    done = accumulate(token_logp, batch, objective, max_tokens=1000, kl=None)
+    assert done.num_skipped == 3
+    assert done.divisor == objective.divisor(6, sum(LENGTHS)) > alone.divisor
+    for parameter, gradient_times_divisor in zip(model.parameters(), wanted, strict=True):
+        torch.testing.assert_close(
+            parameter.grad * done.divisor, gradient_times_divisor, rtol=1e-5, atol=3e-6
+        )
+    own_tokens = sum(2 + LENGTHS[row] - 1 for row in kept.tolist())
+    assert seen == [own_tokens]
+    assert statistics(objective, done)["update/skipped_responses"].value() == 3
+    left_out = response_update(batch, objective, done.parts)
+    assert left_out.log_s.isnan().tolist() == [False, True] * 3
+
+
+def test_with_a_kl_penalty_zero_advantages_run(model):
+    batch = moved(model, batch_of(LENGTHS, [1.0, 0.0, 0.5, 0.0, -2.0, 0.0]))
+    batch = replace(batch, ref_logp=batch.old_logp)
+    _, done = gradient(model, batch, GSPO(), kl=KLPenalty(coefficient=0.1))
+    assert done.num_skipped == 0
+    assert sum(len(part.rows) for part in done.parts) == 6
+
+
+def test_a_micro_batch_that_is_cut_whole_has_no_backward(model, monkeypatch):
+    """Both responses far above the band with a positive advantage: gradients are zeros."""
+    batch = batch_of([3, 4], [1.0, 2.0])
+    with torch.no_grad():
+        batch = batch.with_old_logp(batch_logp(model, batch) - 1.0)
+    monkeypatch.setattr(torch.Tensor, "backward", None)  # a backward would raise
+    got, done = gradient(model, batch, GSPO())
+    assert torch.count_nonzero(got) == 0
+    assert statistics(GSPO(), done)["update/skipped_backward"].value() == 2
+    assert statistics(GSPO(), done)["loss/policy"].value() == pytest.approx(-(1 + 2) * 1.0004 / 2)

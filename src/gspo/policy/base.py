@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -17,10 +18,11 @@ from gspo.types import RolloutBatch, Weights
 class ResponseUpdate:
     """What one minibatch did with each of its S responses and N tokens, in the batch's order.
 
-    logp [N]: at the update that used it; old_logp [N]: what it was compared with. log_s [S]: mean over tokens of logp - old_logp, before
-    any bound. cut_low, cut_high [S]: units of the response the clip cut on that side (0 or 1 for
-    sequence objectives, a number of tokens for token objectives). loss [S]: undivided. Responses
-    that did not run (the update was skipped) have NaN in logp, log_s and loss.
+    logp [N]: at the update that used it; old_logp [N]: what it was compared with. log_s [S]: mean
+    over tokens of logp - old_logp, before any bound. cut_low, cut_high [S]: units of the response
+    the clip cut on that side (0 or 1 for sequence objectives, a number of tokens for token
+    objectives). loss [S]: undivided. Responses that did not run (zero advantage, or the update was
+    skipped) have NaN in logp, log_s and loss.
     """
 
     logp: Float[Tensor, "N"]
@@ -40,6 +42,11 @@ class UpdateResult:
     skipped: str | None = None
 
 
+#: Called between the backward of a minibatch and its optimizer step, while the weights are still
+#: those that gave the log-probs.
+BeforeStep = Callable[[ResponseUpdate], None]
+
+
 @runtime_checkable
 class Policy(Protocol):
     """Scores and trains; every number it gives is at the batch's temperature, float32 nats."""
@@ -48,8 +55,11 @@ class Policy(Protocol):
         """Log-prob of every trained token, no gradient."""
         ...
 
-    def update(self, batch: RolloutBatch, objective: Objective) -> UpdateResult:
-        """One optimizer step on one minibatch."""
+    def update(
+        self, batch: RolloutBatch, objective: Objective, before_step: BeforeStep | None = None
+    ) -> UpdateResult:
+        """One optimizer step on one minibatch. Responses of zero advantage need no old_logp unless
+        there is a KL penalty. before_step is not called where the step is skipped."""
         ...
 
     def weights(self, version: int) -> Weights:

@@ -9,8 +9,8 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from transformers import PreTrainedModel
 
 from gspo.errors import RecipeError
-from gspo.policy.base import UpdateResult
-from gspo.policy.logprob import batch_logp
+from gspo.policy.base import BeforeStep, UpdateResult
+from gspo.policy.forward import TokenLogp
 from gspo.policy.model import refuse_nonfinite, without_dropout
 from gspo.policy.optimizer import (
     OptimizerSettings,
@@ -18,7 +18,7 @@ from gspo.policy.optimizer import (
     set_learning_rate,
     steps_taken,
 )
-from gspo.policy.packing import in_batch_order, microbatches
+from gspo.policy.packing import in_batch_order
 from gspo.policy.step import accumulate, response_update, statistics
 from gspo.settings import KLPenalty, Objective
 from gspo.stats import Max, Mean, Sum
@@ -54,33 +54,39 @@ class HFPolicy:
         self.max_tokens = max_tokens_per_microbatch
         self.kl = kl
         without_dropout(model)
+        self.token_logp = TokenLogp(model)
 
     @torch.no_grad()
     def score(self, batch: RolloutBatch) -> Float[Tensor, "N"]:
         """Log-prob of every trained token by the same forward that `update` differentiates."""
         without_dropout(self.model)
         parts = [
-            (rows, batch_logp(self.model, batch.select(rows)))
-            for rows in microbatches(batch, self.max_tokens)
+            (rows, self.token_logp(batch.select(rows)))
+            for rows in self.token_logp.microbatches(batch, self.max_tokens)
         ]
         return in_batch_order(batch, parts)
 
-    def update(self, batch: RolloutBatch, objective: Objective) -> UpdateResult:
+    def update(
+        self, batch: RolloutBatch, objective: Objective, before_step: BeforeStep | None = None
+    ) -> UpdateResult:
         """One optimizer step on one minibatch.
 
         Without batch.old_logp the ratio is exactly 1: the first minibatch of a step needs no
         scoring pass. A value that is not finite (old_logp, logp, advantage, loss of a response,
         gradient) skips the step: weights, moments, step count and so the learning rate stay
-        bitwise as they were, and `skipped` names it. Responses that did not run have NaN then.
+        bitwise as they were, and `skipped` names it. Responses that did not run have NaN then, and
+        so have, always, those of zero advantage where there is no KL penalty.
         """
         without_dropout(self.model)
-        done = accumulate(self.model, batch, objective, max_tokens=self.max_tokens, kl=self.kl)
+        done = accumulate(self.token_logp, batch, objective, max_tokens=self.max_tokens, kl=self.kl)
         responses = response_update(batch, objective, done.parts)
         norm = get_total_norm([p.grad for p in self._trainable() if p.grad is not None])
         fault = done.fault or self._fault_in_gradients(norm)
         if fault:
             self.optimizer.zero_grad()
             return UpdateResult({"update/skipped_steps": Sum(1)}, responses, skipped=fault)
+        if before_step:
+            before_step(responses)
         lr = self._step(norm)
         stats = statistics(objective, done) | {
             "grad/norm": Mean(norm, 1),

@@ -3,6 +3,10 @@
 The denominator D is counted once, from the whole minibatch, before the first forward. Each
 micro-batch then adds the gradient of sum(loss) / D, so how the minibatch is cut cannot matter.
 Anything that is not finite stops the minibatch before the optimizer sees it.
+
+Work whose gradient is exactly zero is not done. A response of zero advantage has none whatever its
+log-probs, so it costs no forward; where the clip leaves a whole micro-batch without gradient, its
+backward is left out. Both stay in D. A KL penalty has a gradient of its own: with one, all run.
 """
 
 from __future__ import annotations
@@ -13,13 +17,12 @@ from dataclasses import dataclass, replace
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from gspo.errors import RecipeError
 from gspo.objectives.kl import kl_penalty
 from gspo.policy.base import ResponseUpdate
-from gspo.policy.logprob import batch_logp
-from gspo.policy.packing import in_batch_order, microbatches
+from gspo.policy.forward import TokenLogp
+from gspo.policy.packing import in_batch_order
 from gspo.ratios import MAX_LOG_RATIO
 from gspo.segments import Segments
 from gspo.settings import KLPenalty, Objective
@@ -32,7 +35,8 @@ class Part:
     """One micro-batch after its backward: its rows in the minibatch, everything detached.
 
     moved: old_logp came with the batch, so that the ratio may differ from 1. penalty [R]: what KL
-    adds to each response's loss, undivided, coefficient included.
+    adds to each response's loss, undivided, coefficient included. dead: nothing in it had a
+    gradient, so there was no backward.
     """
 
     rows: Int[Tensor, "R"]
@@ -42,27 +46,29 @@ class Part:
     moved: bool
     surrogate: Surrogate
     penalty: Float[Tensor, "R"] | None
+    dead: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulated:
     """A minibatch's parts, its D, and the first value that was not finite (then the rest did not
-    run and the gradients are worthless)."""
+    run and the gradients are worthless). num_skipped: responses of zero advantage, not run."""
 
     divisor: int
     parts: list[Part]
     fault: str | None
+    num_skipped: int
 
 
 def accumulate(
-    model: PreTrainedModel,
+    token_logp: TokenLogp,
     batch: RolloutBatch,
     objective: Objective,
     *,
     max_tokens: int,
     kl: KLPenalty | None,
 ) -> Accumulated:
-    """Forward and backward of a minibatch, in micro-batches of at most max_tokens padded tokens.
+    """Forward and backward of a minibatch, in micro-batches of at most max_tokens tokens.
 
     Leaves the gradient of (sum of losses and KL penalties) / D in `.grad`: zeros, not None, where
     nothing reached a parameter, so that the optimizer still takes its step.
@@ -72,12 +78,15 @@ def accumulate(
     """
     lengths = batch.segments.lengths
     divisor = objective.divisor(int((lengths > 0).sum()), batch.num_tokens)
-    zero_gradients(model)
+    zero_gradients(token_logp.model)
+    running = torch.arange(batch.num_responses) if kl else rows_with_signal(batch)
+    num_skipped = int((lengths > 0).sum() - (lengths[running] > 0).sum())
+    part_run = batch.select(running)
     parts: list[Part] = []
-    fault = _fault_in_inputs(batch)
-    for rows in microbatches(batch, max_tokens) if fault is None else []:
-        piece = batch.select(rows)
-        logp = batch_logp(model, piece)
+    fault = _fault_in_inputs(part_run, running)
+    for cut in token_logp.microbatches(part_run, max_tokens) if fault is None else []:
+        rows, piece = running[cut], part_run.select(cut)
+        logp = token_logp(piece)
         fault = nonfinite("logp", logp, piece.segments, rows)
         if fault:
             break
@@ -85,9 +94,18 @@ def accumulate(
         fault = nonfinite("loss", loss, None, rows)
         if fault:
             break
-        (loss.sum() / divisor).backward()
+        if not part.dead:
+            (loss.sum() / divisor).backward()
         parts.append(part)
-    return Accumulated(divisor, parts, fault)
+    return Accumulated(divisor, parts, fault, num_skipped)
+
+
+def rows_with_signal(batch: RolloutBatch) -> Int[Tensor, "R"]:
+    """Responses with an advantage that is not zero (NaN is not): the others have no gradient."""
+    signal = batch.advantage != 0
+    if batch.advantage.numel() != batch.num_responses:
+        signal = batch.segments.sum(signal.float()) > 0
+    return signal.nonzero().squeeze(1)
 
 
 def zero_gradients(model: nn.Module) -> None:
@@ -131,6 +149,7 @@ def _evaluate(
         moved=piece.old_logp is not None,
         surrogate=replace(surrogate, loss=surrogate.loss.detach()),
         penalty=penalty,
+        dead=not logp.numel() or (kl is None and bool(objective.dead(surrogate).all())),
     )
     return part, loss
 
@@ -162,8 +181,7 @@ def nonfinite(
     return f"{name} of response {int(rows[row])} is {value} at its trained token {token}"
 
 
-def _fault_in_inputs(batch: RolloutBatch) -> str | None:
-    rows = torch.arange(batch.num_responses)
+def _fault_in_inputs(batch: RolloutBatch, rows: Int[Tensor, "R"]) -> str | None:
     per_response = batch.advantage.numel() == batch.num_responses
     checks = (
         ("advantage", batch.advantage, None if per_response else batch.segments),
@@ -203,8 +221,12 @@ def statistics(objective: Objective, done: Accumulated) -> Stats:
         "loss/kl": [part.penalty for part in done.parts if part.penalty is not None],
     }
     for name, per_response in losses.items():
-        if per_response:
-            stats[name] = Mean(torch.cat(per_response).sum() / done.divisor, 1)
+        if per_response or name == "loss/policy":
+            total = sum((losses.sum() for losses in per_response), torch.zeros(()))
+            stats[name] = Mean(total / done.divisor, 1)
+    dead = sum(len(part.rows) for part in done.parts if part.dead)
+    stats["update/skipped_responses"] = Sum(done.num_skipped)
+    stats["update/skipped_backward"] = Sum(dead)
     return stats | merge(_unit_statistics(objective, part) for part in done.parts)
 
 

@@ -139,6 +139,7 @@ def build_plan(recipe: Recipe) -> Plan:
         max_failed_share=recipe.verifier.max_failed_share,
         evaluate_every=recipe.evaluate.every,
         kl=kl_penalty(recipe.objective),
+        engine_old_logp=recipe.trainer.old_logp == "auto",
     )
 
 

@@ -190,6 +190,10 @@ class TrainerSection(Section):
     """group: whole groups, prompts are computed once. response: mixed over all groups."""
     max_tokens_per_microbatch: Count = 8192
     """Tokens in one forward pass, prompts included; memory grows with it, gradients do not change."""
+    old_logp: Literal["auto", "trainer"] = "auto"
+    """What the second and later minibatches are compared with. auto: the engine's log-probs where
+    they differ from the trainer's by too little to move a clip decision, which is measured at every
+    step; else, and with trainer always, one more forward of the trainer."""
     checkpoint_every: CountOrZero | None = None
     """Steps between checkpoints; 0 is only at the end and on interrupt, null is as often as costs
     at most 5 % of the time."""

@@ -22,15 +22,19 @@ class Clock:
     def __init__(self) -> None:
         self._start_s = time.perf_counter()
         self._parts_s: dict[str, float] = {}
+        self._inner_s = 0.0  # claimed by parts inside the one that runs
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Add the time of the block to this part."""
-        start_s = time.perf_counter()
+        """Add the time of the block to this part, less what parts inside it claim."""
+        start_s, outer_inner_s = time.perf_counter(), self._inner_s
+        self._inner_s = 0.0
         try:
             yield
         finally:
-            self._parts_s[name] = self._parts_s.get(name, 0.0) + time.perf_counter() - start_s
+            whole_s = time.perf_counter() - start_s
+            self._parts_s[name] = self._parts_s.get(name, 0.0) + whole_s - self._inner_s
+            self._inner_s = outer_inner_s + whole_s
 
     def elapsed_s(self) -> float:
         """Seconds since the step began."""

@@ -20,7 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from gspo.errors import NumericsError
-from gspo.policy.logprob import batch_logp
+from gspo.policy.forward import TokenLogp
 from gspo.policy.optimizer import OptimizerSettings, build_optimizer, set_learning_rate
 from gspo.policy.packing import pack_rollouts
 from gspo.types import Group, Prompt, Rollout, RolloutBatch, Verdict
@@ -47,9 +47,10 @@ def cold_start(
     on_step: called with the number of finished steps and the loss.
     """
     optimizer = build_optimizer(model, optimizer_settings)
+    token_logp = TokenLogp(model)
     value = float("nan")
     for step in range(num_steps):
-        loss = -batch_logp(model, _pack(demonstrations(step))).mean()
+        loss = -token_logp(_pack(demonstrations(step))).mean()
         value = float(loss.detach())
         if not math.isfinite(value):
             raise NumericsError(

@@ -1,7 +1,7 @@
 """The loop, in the order in which things happen.
 
-Take P groups, judge them, pack the scored responses, score what the later minibatches need,
-make K updates, publish the weights, record, evaluate, save. What runs ahead or in parallel hides
+Take P groups, judge them, pack the scored responses, make K updates (the first also settles what
+the later ones are compared with), publish the weights, record, evaluate, save. What runs ahead or in parallel hides
 in the stream and the verifier, never here.
 """
 
@@ -17,6 +17,7 @@ from gspo.trainer.clock import Clock
 from gspo.trainer.interrupt import StopRequest
 from gspo.trainer.judge import check_failures, failures, judge_groups, latest_verdicts
 from gspo.trainer.minibatches import minibatch_rows
+from gspo.trainer.old_logp import StepMinibatches
 from gspo.trainer.parts import Parts
 from gspo.trainer.rows import StepUpdates, response_rows
 from gspo.trainer.state import TrainState
@@ -60,19 +61,18 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
             batch, plan.minibatches, plan.minibatch_by, seed=state.seed, step=step
         )
 
-        # Minibatches after the first are off-policy: what they are compared with is scored before
-        # the first optimizer step. The first compares with its own log-probs: its ratio is 1.
-        with clock.part("score"):
-            if parts.reference is not None and plan.kl is not None:
+        if parts.reference is not None and plan.kl is not None:
+            with clock.part("score"):
                 batch = with_reference(batch, parts.policy, parts.reference, plan, plan.kl)
-            parted = [batch.select(rows) for rows in minibatches]
-            later = [part.with_old_logp(parts.policy.score(part)) for part in parted[1:]]
-
+        # Minibatches after the first are off-policy: what they are compared with is settled between
+        # the first one's backward and its optimizer step. The first is compared with itself.
         objective = parts.clip.objective
+        parted = [batch.select(rows) for rows in minibatches]
+        to_update = StepMinibatches(parted, parts.policy, objective, plan, clock)
         results = []
         with clock.part("update"):
-            for minibatch in [*parted[:1], *later]:
-                result = parts.policy.update(minibatch, objective)
+            for minibatch, before_step in to_update.turns():
+                result = parts.policy.update(minibatch, objective, before_step)
                 results.append(result)
                 skipped_in_a_row = skipped_in_a_row + 1 if result.skipped else 0
                 if skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
@@ -83,7 +83,7 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
         with clock.part("publish"):
             parts.engine.load(parts.policy.weights(step))
 
-        updates = StepUpdates.join(batch, minibatches, results)
+        updates = StepUpdates.join(batch, minibatches, results, to_update.gate)
         responses = step_responses(batch, updates, objective)
         event = parts.clip.observe(step, responses)
         state = replace(

@@ -20,7 +20,8 @@ from gspo.verifiers.base import Verifier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The numbers of the loop. evaluate_every: steps, 0 for never in between. temperature: of
-    rollouts, and so of every log-prob. kl: penalty against the reference policy."""
+    rollouts, and so of every log-prob. kl: penalty against the reference policy. engine_old_logp:
+    the engine's log-probs may be the old ones, where the gate opens."""
 
     steps: int
     minibatches: int
@@ -31,6 +32,7 @@ class Plan:
     max_failed_share: float
     evaluate_every: int
     kl: KLPenalty | None = None
+    engine_old_logp: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

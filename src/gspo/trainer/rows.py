@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from gspo.diagnostics.gate import Gate
 from gspo.policy.base import UpdateResult
 from gspo.recorders.base import ResponseRow
 from gspo.types import Group, RolloutBatch
@@ -20,11 +21,14 @@ class StepUpdates:
     """The updates of all minibatches, put back into the order of the step's batch.
 
     minibatch [S]: counted from 1. skipped: of each minibatch in order, why its update was not
-    made, or None; NaN stands for what was then not run. The others as in `ResponseUpdate`.
+    made, or None; NaN stands for what was then not run. gate: whether the later minibatches' old
+    log-probs are the engine's, None where there are no later ones. The others as in
+    `ResponseUpdate`.
     """
 
     minibatch: Int[Tensor, "S"]
     skipped: Sequence[str | None]
+    gate: Gate | None
     logp: Float[Tensor, "N"]
     old_logp: Float[Tensor, "N"]
     log_s: Float[Tensor, "S"]
@@ -32,12 +36,20 @@ class StepUpdates:
     cut_high: Int[Tensor, "S"]
     loss: Float[Tensor, "S"]
 
+    @property
+    def trainer_scored(self) -> Bool[Tensor, "S"]:
+        """Responses that ran and whose old log-probs are the trainer's own."""
+        engines = self.gate is not None and self.gate.shut is None
+        own = self.minibatch == 1 if engines else torch.ones_like(self.log_s, dtype=torch.bool)
+        return own & self.log_s.isfinite()
+
     @classmethod
     def join(
         cls,
         batch: RolloutBatch,
         minibatches: Sequence[Int[Tensor, "_"]],
         results: Sequence[UpdateResult],
+        gate: Gate | None = None,
     ) -> StepUpdates:
         """Scatter each minibatch's results to its rows of the batch."""
         updates = [result.responses for result in results]
@@ -52,6 +64,7 @@ class StepUpdates:
         return cls(
             minibatch=back(numbers, rows),
             skipped=[result.skipped for result in results],
+            gate=gate,
             logp=back([u.logp for u in updates], tokens),
             old_logp=back([u.old_logp for u in updates], tokens),
             log_s=back([u.log_s for u in updates], rows),
@@ -126,10 +139,16 @@ def _trained(batch: RolloutBatch, updates: StepUpdates) -> list[_Trained]:
                 cut_low=cut_low,
                 cut_high=cut_high,
                 loss=loss if math.isfinite(loss) else None,
-                skipped=None if skipped is None else f"update skipped: {skipped}",
+                skipped=_why_skipped(skipped, advantage, ran),
             )
         )
     return trained
+
+
+def _why_skipped(update: str | None, advantage: float, ran: bool) -> str | None:
+    if update is not None:
+        return f"update skipped: {update}"
+    return "zero_advantage" if not ran and advantage == 0 else None
 
 
 def _row(group: Group, place: Place, trained: _Trained) -> ResponseRow:

@@ -7,8 +7,6 @@ import resource
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor
 
 from gspo.diagnostics.attribution import attribute, attribution_stats
 from gspo.diagnostics.clipping import UpdatedResponses, clip_stats
@@ -60,11 +58,8 @@ def step_stats(
     stats |= log_s_stats(responses)
     found = attribute(updates.logp, updates.old_logp, batch.segments)
     stats |= attribution_stats(responses, found)
-    # What a skipped update left unknown is in none of the means.
-    known = updates.old_logp.isfinite() & updates.logp.isfinite()
-    engine_logp = batch.engine_logp.masked_fill(~known, math.nan)
-    stats |= engine_gap_stats(engine_logp, updates.old_logp.nan_to_num(), batch.segments)
-    stats |= _divergence(batch, updates, known)
+    stats |= _engine_gap(batch, updates)
+    stats |= _divergence(batch, updates)
     stats["step/groups"] = Sum(len(groups))
     stats["step/responses"] = Sum(batch.num_responses)
     stats["step/tokens"] = Sum(batch.num_tokens)
@@ -105,12 +100,24 @@ def _weights(
     return weight_stats(responses, response_weights(objective, surrogate, batch.advantage))
 
 
-def _divergence(batch: RolloutBatch, updates: StepUpdates, known: Bool[Tensor, "N"]) -> Stats:
+def _engine_gap(batch: RolloutBatch, updates: StepUpdates) -> Stats:
+    """Over responses that the trainer scored: elsewhere the old log-probs are the engine's."""
+    rows = updates.trainer_scored.nonzero().squeeze(1)
+    scored = batch.select(rows)
+    old_logp = updates.old_logp[batch.tokens_of(rows)]
+    stats = engine_gap_stats(scored.engine_logp, old_logp, scored.segments)
+    return stats | (updates.gate.stats() if updates.gate else {})
+
+
+def _divergence(batch: RolloutBatch, updates: StepUpdates) -> Stats:
     """Entropy of the sampling policy, and how far the updates moved from it; nats a token."""
-    off_policy = batch.segments.spread(updates.minibatch > 1) & known
-    entropy = -updates.old_logp.double()[known]
-    log_ratio = (updates.logp - updates.old_logp).double()[off_policy]
-    kl = log_ratio.exp() - 1 - log_ratio
+    # Responses of zero advantage ran in no update, yet they are samples like the others.
+    sampled = torch.where(batch.engine_logp.isnan(), updates.old_logp, batch.engine_logp)
+    entropy = -sampled.double()[sampled.isfinite()]
+    off_policy = batch.segments.spread(updates.minibatch > 1)
+    log_ratio = (updates.logp - updates.old_logp).double()
+    moved = log_ratio[off_policy & log_ratio.isfinite()]
+    kl = moved.exp() - 1 - moved
     return {
         "policy/entropy": Mean(entropy.sum(), entropy.numel()),
         "policy/kl_old": Mean(kl.sum(), kl.numel()),
