@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
 
 from gspo.policy.attention import UnsupportedAttentionError, ragged_attention
+from gspo.policy.fused import fused_layers, recomputed_layers
 from gspo.policy.head import Head, gradient_of
 from gspo.policy.logprob import batch_logp
 from gspo.policy.packing import Padded, microbatches
@@ -42,18 +43,23 @@ PROBE_RESPONSES = (2, 1, 4, 3)
 #: second number leaves the matrix products short of rows.
 MOST_TOKENS = 4096
 LEAST_TOKENS = 512
+#: Share of an update's operations that may be spent on dropping the layers' activations.
+MOST_RECOMPUTED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """ragged: prompts once, no padding. head: chunked, or None for the model's own logits."""
+    """ragged: prompts once, no padding. head: chunked, or None for the model's own logits. layers:
+    those whose activations are made again in the backward."""
 
     ragged: bool
     head: Head | None
+    layers: tuple[nn.Module, ...] = ()
 
     def __str__(self) -> str:
         tokens = "prompts once a group, no padding" if self.ragged else "padded rows"
-        return f"{tokens}; {'chunked head' if self.head else 'whole logits'}"
+        head = "chunked head" if self.head else "whole logits"
+        return f"{tokens}; {head}{'; layers made twice' if self.layers else ''}"
 
 
 class TokenLogp:
@@ -87,15 +93,22 @@ def _logp(model: PreTrainedModel, batch: RolloutBatch, way: _Way) -> Float[Tenso
         return torch.zeros(0)
     if way.head is None:
         return batch_logp(model, batch)
-    with _embedding_gradients(model):
-        hidden = _ragged_hidden(model, batch) if way.ragged else _padded_hidden(model, batch)
+    with _embedding_gradients(model), fused_layers(model):
+        hidden = _ragged_hidden(model, batch, way) if way.ragged else _padded_hidden(model, batch)
     token = batch.input_ids[batch.target].to(hidden.device)
     return way.head.logp(hidden, token, batch.temperature).float().cpu()
 
 
-def _ragged_hidden(model: PreTrainedModel, batch: RolloutBatch) -> Float[Tensor, "N D"]:
+def _ragged_hidden(model: PreTrainedModel, batch: RolloutBatch, way: _Way) -> Float[Tensor, "N D"]:
     row = Ragged.of(batch, model.device)
-    with ragged_attention(model, row.layout):
+
+    @contextmanager
+    def again() -> Iterator[None]:
+        with fused_layers(model), ragged_attention(model, row.layout):
+            yield
+
+    layers = way.layers if torch.is_grad_enabled() else ()
+    with ragged_attention(model, row.layout), recomputed_layers(layers, again):
         output = model.base_model(
             input_ids=row.input_ids, position_ids=row.positions, use_cache=False
         )
@@ -158,12 +171,24 @@ def _choose(model: PreTrainedModel) -> tuple[_Way, str]:
     if head is None:
         return plain, f"{plain} (the head is no plain linear map)"
     reasons: list[str] = []
-    for way in (_Way(ragged=True, head=head), _Way(ragged=False, head=head)):
+    layers = _cheap_layers(model, head)
+    for way in (_Way(ragged=True, head=head, layers=layers), _Way(ragged=False, head=head)):
         reason = _against(model, way)
         if reason is None:
             return way, "; ".join([str(way), *reasons])
         reasons.append(f"not {way}: {reason}")
     return plain, "; ".join([str(plain), *reasons])
+
+
+def _cheap_layers(model: PreTrainedModel, head: Head) -> tuple[nn.Module, ...]:
+    """The decoder's layers where the head outweighs them so far that a second forward of them costs
+    next to nothing: a forward is 2 operations a weight, a backward 4, the chunked head's both 8."""
+    layers = getattr(model.base_model, "layers", None)
+    if not isinstance(layers, nn.ModuleList):
+        return ()
+    num_body = sum(p.numel() for p in layers.parameters())
+    share = 2 * num_body / (6 * num_body + 8 * head.weight.numel())
+    return tuple(layers) if share <= MOST_RECOMPUTED else ()
 
 
 @torch.no_grad()

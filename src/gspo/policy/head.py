@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 
 #: float32 logits of one chunk. Small enough to stay near the cache, large enough that a matrix
 #: product over it is not all overhead.
-CHUNK_BYTES = 16 * 2**20
+CHUNK_BYTES = 8 * 2**20
 #: Logits that are kept for the backward, as a share of the weights' bytes.
 KEPT_SHARE = 0.5
 FLOAT32_BYTES = 4
@@ -111,16 +111,19 @@ class _HeadLogp(torch.autograd.Function):
         temperature: float,
     ) -> Tensor:
         chunks = head.chunks(hidden.shape[0])
-        norm, own = _Normaliser(), []
-        logits, slope = None, None
+        keep = len(chunks) == 1 and ctx.needs_input_grad[0]
+        own: list[Tensor] = []
+        norms: list[Tensor] = []
+        kept: tuple[Tensor | None, Tensor | None] = (None, None)
         for chunk in chunks:
             logits, slope = head.logits(hidden, chunk, temperature)
             own.append(_logit_of(logits, token, chunk))
-            norm.add(logits)
+            norms.append(_normaliser(logits, keep))
+            if keep:
+                kept = (logits, slope)
         at_token = torch.stack(own).sum(0)
-        lse = norm.value()
+        lse = norms[0] if len(norms) == 1 else torch.stack(norms).logsumexp(0)
         ctx.head, ctx.temperature, ctx.chunks = head, temperature, chunks
-        kept = (logits, slope) if len(chunks) == 1 and ctx.needs_input_grad[0] else (None, None)
         ctx.save_for_backward(hidden, token, lse, *kept)
         return at_token - lse
 
@@ -144,19 +147,12 @@ class _HeadLogp(torch.autograd.Function):
         return grad_hidden, None, None, None, None, None
 
 
-class _Normaliser:
-    """Logarithm of the sum of exponentials, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._parts: list[Tensor] = []
-
-    def add(self, logits: Float[Tensor, "N C"]) -> None:
-        """One more chunk."""
-        self._parts.append(logits.logsumexp(-1))
-
-    def value(self) -> Float[Tensor, "N"]:
-        """Of all chunks."""
-        return self._parts[0] if len(self._parts) == 1 else torch.stack(self._parts).logsumexp(0)
+def _normaliser(logits: Float[Tensor, "N C"], keep: bool) -> Float[Tensor, "N"]:
+    """Logarithm of the sum of exponentials of a chunk; without keep in the memory of the logits."""
+    if keep:
+        return logits.logsumexp(-1)
+    peak = logits.amax(-1, keepdim=True)
+    return logits.sub_(peak).exp_().sum(-1).log_().add_(peak.squeeze(-1))
 
 
 def _logit_of(

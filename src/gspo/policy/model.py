@@ -132,8 +132,9 @@ def refuse_nonfinite(model: nn.Module) -> None:
     """Raise NumericsError naming the first parameter that holds NaN or infinity: such a model is
     neither saved nor handed to an engine."""
     for name, parameter in model.named_parameters():
-        num_bad = parameter.numel() - int(parameter.isfinite().sum())
-        if num_bad:
+        # Smallest and largest carry NaN along, and need no temporary of the parameter's size.
+        if not all(bool(extreme.isfinite()) for extreme in parameter.detach().aminmax()):
+            num_bad = parameter.numel() - int(parameter.isfinite().sum())
             raise NumericsError(
                 f"parameter {name!r} has {num_bad} of {parameter.numel()} values that are not"
                 " finite; wanted none. Go back to the last good checkpoint and lower the learning rate"
