@@ -11,7 +11,12 @@ A message says what was given, what was wanted, and what to do.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+#: In the RuntimeError of torch's CPU allocator; on a GPU the error has a class of its own.
+CPU_OUT_OF_MEMORY = "can't allocate memory"
+GPU_OUT_OF_MEMORY = "OutOfMemoryError"
 
 
 class GspoError(Exception):
@@ -52,6 +57,32 @@ class ResourceError(GspoError):
     """Memory or disk is too small for what was asked."""
 
     exit_code = 5
+
+
+@contextmanager
+def memory_errors(doing: str, setting: str, size: int) -> Iterator[None]:
+    """An allocation that fails inside becomes a ResourceError that names the setting that sized it.
+
+    >>> with memory_errors("sampling", "engine.max_batch", 512):
+    ...     raise MemoryError
+    Traceback (most recent call last):
+    gspo.errors.ResourceError: memory ended while sampling with engine.max_batch 512: set it lower...
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _out_of_memory(error):
+            raise
+        raise ResourceError(
+            f"memory ended while {doing} with {setting} {size}: set it lower (half of it is "
+            f"{max(size // 2, 1)}), or lower rollout.max_tokens, the most tokens of a response"
+        ) from error
+
+
+def _out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Told by name and text: this module knows no torch."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", GPU_OUT_OF_MEMORY}) or CPU_OUT_OF_MEMORY in str(error)
 
 
 def nearest(given: str, known: Iterable[str]) -> str:

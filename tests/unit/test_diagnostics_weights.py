@@ -128,6 +128,7 @@ def test_the_kept_share_is_the_one_that_the_update_records(name):
     surrogate = surrogate_of(objective, logp, old_logp, advantage, segments)
     per_token = objective.advantage_per == "token"
     part = Part(
+        dead=False,
         rows=torch.arange(5),
         advantage=segments.spread(advantage) if per_token else advantage,
         logp=logp,

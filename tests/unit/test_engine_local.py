@@ -96,15 +96,15 @@ def test_the_context_ends_a_response_too() -> None:
         assert rollout.finish == "length"
 
 
-def test_a_row_at_the_end_of_the_context_waits_there() -> None:
-    """One of five is done at once, too few to drop it: it is fed on, but never past position 7,
-    and the end token 10 that it comes to meanwhile is none of its own."""
+def test_a_row_at_the_end_of_the_context_leaves_at_once() -> None:
+    """Its position would be 8, which the table of positions has not."""
     engine = LocalEngine(counting_model(), spell, [10], max_batch=8)
     full = prompt(*range(1, CONTEXT))
     groups = engine.generate([full, *(prompt(k, k + 1) for k in range(4))], GREEDY)
-    rollouts = [group.rollouts[0] for group in groups]
-    assert [len(rollout.response_ids) for rollout in rollouts] == [6, 6, 6, 6, 1]
-    assert [rollout.finish for rollout in rollouts] == ["length"] * 3 + ["stop", "length"]
+    found = {group.prompt.id: group.rollouts[0] for group in groups}
+    assert next(iter(found)) == full.id
+    assert [len(rollout.response_ids) for rollout in found.values()] == [1, 6, 6, 6, 6]
+    assert [found[f"{k} {k + 1}"].finish for k in range(4)] == ["length"] * 3 + ["stop"]
 
 
 def test_a_row_that_moves_takes_its_limit_along() -> None:
@@ -135,6 +135,30 @@ def test_bad_prompts_are_refused_before_any_forward(ids: Sequence[int], message:
 def test_batch_of_none_is_refused() -> None:
     with pytest.raises(RecipeError, match=r"engine\.max_batch is 0"):
         LocalEngine(model(), spell, [1], max_batch=0)
+
+
+def test_it_says_which_path_decodes() -> None:
+    assert LocalEngine(model(), spell, [1], max_batch=1).path == "lean decode for llama"
+    rounded = LocalEngine(model(), spell, [1], max_batch=1, dtype="bfloat16")
+    assert rounded.path == "lean decode for llama, linear maps in bfloat16"
+    other = LocalEngine(counting_model(), spell, [1], max_batch=1)
+    assert other.path.startswith("the model's own forward: the lean path knows llama, qwen2, qwen3")
+
+
+@pytest.mark.parametrize("build", [model, counting_model])
+def test_bfloat16_notices_new_weights(build) -> None:
+    """Log-probs are near float32's, yet not they; the next request has the weights of now."""
+    own = build()
+    rounded = LocalEngine(own, spell, [], max_batch=4, dtype="bfloat16")
+    before = sample(rounded, [3, 4], replace(GREEDY, max_tokens=1))
+    exact = sample(LocalEngine(own, spell, [], max_batch=4), [3, 4], replace(GREEDY, max_tokens=1))
+    if before.response_ids == exact.response_ids:
+        assert before.engine_logp == pytest.approx(exact.engine_logp, abs=0.02)
+    with torch.no_grad():
+        own.lm_head.weight.copy_(own.lm_head.weight.roll(1, 0))
+    after = sample(rounded, [3, 4], replace(GREEDY, max_tokens=1))
+    assert after.response_ids[0] == (before.response_ids[0] + 1) % 16
+    assert own.lm_head.weight.dtype == torch.float32
 
 
 def test_shared_weights_are_not_copied() -> None:
@@ -225,6 +249,21 @@ def test_version_is_that_of_the_weights_which_sampled() -> None:
     first = next(groups)
     engine.load(Weights(2, dict(own.named_parameters())))
     assert [first.rollouts[0].version, next(groups).rollouts[0].version] == [1, 2]
+
+
+def test_weights_that_arrive_in_a_request_begin_its_live_responses_again() -> None:
+    """Two rows at a time; the short response is done after one token, the other under way."""
+    own, other = model(0), model(1)
+    engine = LocalEngine(own, spell, [], max_batch=2, version=1)
+    full, short, last = prompt(*range(3, 3 + CONTEXT - 1)), prompt(4, 5), prompt(6)
+    groups = engine.generate([full, short, last], GREEDY)
+    first = next(groups)
+    engine.load(Weights(2, other.state_dict()))
+    later = {group.prompt.id: group.rollouts[0] for group in groups}
+    assert (first.prompt.id, first.rollouts[0].version) == (full.id, 1)
+    fresh = LocalEngine(model(1), spell, [], max_batch=2, version=2)
+    for wanted in (short, last):
+        assert later[wanted.id] == sample(fresh, wanted.ids)
 
 
 def test_modes_are_put_back_as_they_were() -> None:

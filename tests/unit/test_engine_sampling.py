@@ -1,4 +1,5 @@
-"""From logits and a uniform to a token: numbers worked by hand, then what can never happen."""
+"""From logits and a uniform to a token: numbers worked by hand, then what can never happen. Each
+holds for one cumulative sum and for blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +9,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from gspo.engines import sampling
 from gspo.engines.sampling import draw, keep_likeliest, pick
 from gspo.errors import NumericsError
 
 ALMOST_ONE = 1 - 2.0**-53  # the largest uniform there is
+
+
+@pytest.fixture(autouse=True, params=["one level", "blocks"])
+def levels(request, monkeypatch):
+    if request.param == "blocks":
+        monkeypatch.setattr(sampling, "ONE_LEVEL_WEIGHTS", 0)
 
 
 def row(*values: float) -> torch.Tensor:
@@ -82,11 +90,66 @@ def test_uniform_that_rounds_up_to_the_total() -> None:
     assert draw(logits, uniform(ALMOST_ONE), temperature=1.0).ids.tolist() == [999]
 
 
-def test_a_scan_that_steps_up_at_weight_zero() -> None:
-    """What a parallel scan may give at a block border: 0.5 counted, then 0.5 + one float."""
-    weights = row(0.5, 0.0, 0.5)
-    one_float_up = torch.nextafter(torch.tensor(0.5), torch.tensor(1.0)).item()
-    assert pick(weights, row(0.5, one_float_up, 1.0), uniform(0.5)).tolist() == [0]
+def test_the_first_token_with_weight_behind_a_border() -> None:
+    """Blocks of two: 0.5, 0 | 0, 0.5. Below 0.5 the first token, from 0.5 on the last."""
+    weights = row(0.5, 0.0, 0.0, 0.5).expand(4, 4)
+    ids, total = pick(weights, uniform(0.0, 0.5 - 2.0**-54, 0.5, ALMOST_ONE))
+    assert ids.tolist() == [0, 0, 3, 3]
+    assert total.tolist() == [1.0] * 4
+
+
+def test_the_last_block_may_be_short() -> None:
+    """Five tokens of 0.2 in blocks of two."""
+    ids, _ = pick(torch.full((6, 5), 0.2), uniform(0.0, 0.39, 0.41, 0.79, 0.81, ALMOST_ONE))
+    assert ids.tolist() == [0, 1, 2, 3, 4, 4]
+
+
+def test_a_block_whose_float32_sum_is_more_than_its_tokens() -> None:
+    """In blocks of four: 1 + 0.75 steps of float32 is 1 + one step as the sum of a block. A target
+    in between is the block's last token with weight, not a zero that follows."""
+    step = 2.0**-23
+    weights = torch.zeros(1, 16)
+    weights[0, [0, 1, 4]] = torch.tensor([1.0, 0.75 * step, 1.0])
+    ids, _ = pick(weights, uniform((1 + 0.9 * step) / (2 + step)))
+    assert float(weights[0, ids]) > 0
+    assert ids.tolist() in ([1], [4])  # the exact border is between the two
+
+
+def test_a_block_so_heavy_that_what_precedes_it_is_lost() -> None:
+    """1.25 roundings of 1 before a block of 0, 1: the target lies behind them, before the block's
+    sum less its weight, and its first token must not come."""
+    weights = row(1.25 * 2.0**-53, 0.0, 0.0, 1.0)
+    assert pick(weights, uniform(1.5 * 2.0**-53))[0].tolist() == [3]
+
+
+@pytest.mark.parametrize("num_tokens", [17, 1000, 1024, 5000, 49153])
+def test_blocks_draw_what_one_exact_sum_draws(num_tokens: int) -> None:
+    """Against float64 throughout; only a uniform within float rounding of a border may differ."""
+    generator = torch.Generator().manual_seed(num_tokens)
+    logits = 3 * torch.randn(32, num_tokens, generator=generator)
+    u = torch.rand(32, generator=generator, dtype=torch.float64)
+    exact = logits.double().softmax(-1).cumsum(-1)
+    drawn = draw(logits, u, temperature=1.0).ids[:, None]
+    above = exact.gather(-1, drawn)
+    below = torch.where(drawn > 0, exact.gather(-1, (drawn - 1).clamp(min=0)), 0.0)
+    assert (u[:, None] < above + 1e-6).all()
+    assert (u[:, None] >= below - 1e-6).all()
+
+
+def test_a_scan_that_steps_up_at_weight_zero(monkeypatch) -> None:
+    """What a parallel scan may give at a border: the likeliest token comes instead."""
+    wrong = (torch.tensor([1, 2]), torch.ones(2, dtype=torch.float64))
+    monkeypatch.setattr(sampling, "pick", lambda weights, uniform: wrong)
+    drawn = draw(logits_of(0.6, 0.0, 0.4).expand(2, 3), uniform(0.5, 0.5), temperature=1.0)
+    assert drawn.ids.tolist() == [0, 2]
+    assert_close(drawn.logp.exp(), torch.tensor([0.6, 0.4]))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+def test_the_callers_logits_stay_as_they_are(temperature: float) -> None:
+    logits = row(2.0, 1.0, 0.0, -1.0)
+    draw(logits, uniform(0.5), temperature=temperature, top_k=3, top_p=0.9)
+    assert logits.tolist() == [[2.0, 1.0, 0.0, -1.0]]
 
 
 def test_top_k_keeps_the_full_distributions_log_prob() -> None:
@@ -107,6 +170,14 @@ def test_top_k_keeps_the_full_distributions_log_prob() -> None:
 def test_top_p_keeps_the_token_that_crosses(top_p: float, kept: list[int]) -> None:
     left = keep_likeliest(row(0.1, 0.4, 0.2, 0.3), top_k=0, top_p=top_p)
     assert left[0].nonzero().flatten().tolist() == kept
+
+
+def test_top_p_of_a_row_that_few_tokens_do_not_reach(monkeypatch) -> None:
+    """The two likeliest are 0.9 of the first row and 0.5 of the second, which is sorted whole."""
+    monkeypatch.setattr(sampling, "NUCLEUS_TOKENS", 2)
+    weights = torch.tensor([[0.04, 0.6, 0.3, 0.06], [0.22, 0.2, 0.28, 0.3]])
+    left = keep_likeliest(weights, top_k=0, top_p=0.75)
+    assert (left > 0).tolist() == [[False, True, True, False], [True, False, True, True]]
 
 
 def test_top_p_counts_within_what_top_k_left() -> None:
@@ -138,11 +209,14 @@ def test_logits_that_are_not_finite(bad: float) -> None:
     logits = torch.tensor([[0.0, 1.0], [0.0, bad]])
     with pytest.raises(NumericsError, match="1 of 2 rows"):
         draw(logits, uniform(0.5, 0.5), temperature=1.0)
+    with pytest.raises(NumericsError, match="1 of 1 rows"):
+        draw(torch.tensor([[0.0, 1.0, 2.0, 3.0, bad]]), uniform(0.5), temperature=0.7)
     with pytest.raises(NumericsError):
         draw(torch.full((1, 2), -math.inf), uniform(0.5), temperature=0.0)
 
 
-def test_low_precision_logits_give_float32() -> None:
-    drawn = draw(row(2.0, 1.0, 0.0).bfloat16(), uniform(0.0), temperature=1.0)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_every_precision_of_logits_gives_float32(dtype: torch.dtype) -> None:
+    drawn = draw(row(2.0, 1.0, 0.0).to(dtype), uniform(0.0), temperature=1.0)
     assert drawn.logp.dtype == torch.float32
     assert_close(drawn.logp, torch.tensor([-0.4076060]), rtol=0, atol=1e-6)

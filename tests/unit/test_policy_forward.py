@@ -129,6 +129,21 @@ def test_half_precision_agrees_to_half_precision():
     assert float((logp - wanted).abs().mean()) < 0.02
 
 
+@pytest.mark.parametrize("family", ["qwen3", "llama", "gpt2", "gemma2, soft caps"])
+def test_products_in_half_precision_leave_weights_and_gradients_in_float32(family):
+    model = build(FAMILIES[family][0])
+    token_logp = TokenLogp(model, torch.bfloat16)
+    assert token_logp.path.startswith(FAMILIES[family][1])
+    logp, gradients = value_and_gradient(model, token_logp)
+    wanted, wanted_gradients = value_and_gradient(model, lambda batch: batch_logp(model, batch))
+    assert logp.dtype == torch.float32
+    assert 1e-5 < float((logp - wanted).abs().mean()) < 0.05
+    given = torch.cat([gradient.flatten() for gradient in gradients.values()])
+    exact = torch.cat([gradient.flatten() for gradient in wanted_gradients.values()])
+    assert given.dtype == torch.float32
+    assert float((given - exact).norm() / exact.norm()) < 0.05
+
+
 def test_alone_and_in_company_a_response_has_the_same_log_probs():
     model = build(Qwen3Config(**SIZES, head_dim=16))
     token_logp = TokenLogp(model)

@@ -34,6 +34,8 @@ SAID = {
         ([BFLOAT16], "objective.clip=auto would measure that noise"),
         ([BFLOAT16, "objective.clip=paper"], "objective.clip is 0.0003"),
         ([BFLOAT16, wide(0.06, 0.07)], "moves log s by 0.0066"),
+        (["trainer.dtype=bfloat16"], "trainer.dtype is bfloat16"),
+        (["trainer.dtype=bfloat16", "objective.clip=paper"], "`trainer.dtype=model`"),
     ],
     "cut_tail": [
         (["rollout.top_p=0.9"], "cut the tail"),

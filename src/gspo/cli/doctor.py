@@ -9,11 +9,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
+from gspo.cli.machine import Check, cpu_checks, num_cores
 from gspo.cli.output import JsonFlag, print_json, print_table
 
 #: The set the tests run with, as in constraints.txt; names in lower case.
@@ -34,21 +34,10 @@ TESTED = {
 }
 RESOURCE_ERROR = 5
 GIB = 2**30
-BF16_FLAGS = ("amx_bf16", "avx512_bf16")  # /proc/cpuinfo: products in bfloat16 without emulation
 MEMORY_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line. required: a run is not possible without it."""
-
-    name: str
-    ok: bool
-    detail: str
-    required: bool = False
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +48,7 @@ def register(app: typer.Typer) -> None:
 def doctor(json: JsonFlag = False) -> None:
     """Say what this machine has and what is used.
 
-    Versions, cores, memory, device, precision, write access.
+    Versions, cores, memory, device, threads, speeds of either precision, allocator, write access.
     """
     checks = [_python(), *_packages(), *_machine(), _write_access(Path.cwd())]
     if all(check.ok for check in checks if check.required):
@@ -110,8 +99,7 @@ def _package(name: str, wanted: str) -> Check:
 
 
 def _machine() -> Iterator[Check]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Check("cores", ok=True, detail=f"{cores} of a {platform.machine()} processor")
+    yield Check("cores", ok=True, detail=f"{num_cores()} of a {platform.machine()} processor")
     yield Check("memory", ok=True, detail=f"{_memory_bytes() / GIB:.1f} GiB")
 
 
@@ -144,27 +132,19 @@ def _torch() -> Iterator[Check]:
         detail = f"is installed but does not import: {error}"
         yield Check("torch imports", ok=False, detail=detail, required=True)
         return
-    cuda = torch.cuda.is_available()
-    device = torch.cuda.get_device_name() if cuda else "cpu"
-    yield Check("device", ok=True, detail=f"cuda: {device}" if cuda else device)
-    yield _bf16(cuda)
-    threads = torch.get_num_threads()
-    yield Check("threads", ok=True, detail=f"{threads} (OMP_NUM_THREADS sets them)")
+    yield from _gpu() if torch.cuda.is_available() else [Check("device", ok=True, detail="cpu")]
+    yield from cpu_checks()
     yield Check(
         "a run uses",
         ok=True,
-        detail=f"{NewModel().dtype} weights, the {EngineSection().kind} engine, {threads} threads",
+        detail=f"{NewModel().dtype} weights, the {EngineSection().kind} engine, {torch.get_num_threads()} threads",
     )
 
 
-def _bf16(cuda: bool) -> Check:
+def _gpu() -> Iterator[Check]:
     import torch
 
-    if cuda:
-        ok = torch.cuda.is_bf16_supported(including_emulation=False)
-        return Check("bfloat16", ok, "on the GPU" if ok else "emulated on this GPU")
-    cpuinfo = Path("/proc/cpuinfo")
-    flags = cpuinfo.read_text().split() if cpuinfo.is_file() else []
-    found = [flag for flag in BF16_FLAGS if flag in flags]
-    detail = ", ".join(found) or "no AMX or AVX-512 instructions for it; float32 is the default"
-    return Check("bfloat16", bool(found), detail)
+    size = torch.cuda.get_device_properties().total_memory / GIB
+    yield Check("device", ok=True, detail=f"cuda: {torch.cuda.get_device_name()}, {size:.0f} GiB")
+    native = torch.cuda.is_bf16_supported(including_emulation=False)
+    yield Check("bfloat16 on the GPU", native, "native" if native else "emulated")

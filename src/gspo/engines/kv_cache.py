@@ -1,19 +1,20 @@
-"""Keys and values of the rows being decoded, in memory taken once.
+"""Keys and values of the rows being decoded, in memory taken once, as a cache of transformers'.
 
 transformers' own dynamic cache copies every key and value at every token, to append one column.
 Here every layer owns [rows, heads, columns, size], a token writes one column in place, and what
-attention reads is a view. All rows write the same column, so shorter prompts are padded on the
-left. Rows that are done make room by moving the last live rows into their places.
+attention reads is a view. All rows write the same column and end there; each begins at a column
+of its own. What lies before the first of them is not read, and its room is used again.
 
 Sliding-window layers keep all columns too: the model's own mask narrows what they see.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int64, Shaped
+from jaxtyping import Int64, Shaped
 from torch import Tensor
 from transformers import PreTrainedConfig
 from transformers.cache_utils import (
@@ -30,13 +31,17 @@ NO_CACHE_LAYERS = ("dummy",)  # transformers' word for a layer that reads anothe
 
 
 class RowLayer(CacheLayerMixin):
-    """One attention layer's keys and values, [num_rows, heads, num_columns, size] each."""
+    """One attention layer's keys and values, [num_rows, heads, num_columns, size] each.
+
+    Columns from `first` to `end` are in use.
+    """
 
     def __init__(self, num_rows: int, num_columns: int) -> None:
         super().__init__()
         self.num_rows = num_rows
         self.num_columns = num_columns
-        self.length = 0
+        self.first = 0
+        self.end = 0
 
     def lazy_initialization(
         self,
@@ -55,25 +60,43 @@ class RowLayer(CacheLayerMixin):
     ) -> tuple[Shaped[Tensor, "B H M K"], Shaped[Tensor, "B H M D"]]:
         """Writes L columns of the first B rows; returns those rows' M columns so far, as views."""
         keys, values = self._memory(key_states, value_states)
-        num_rows, end = key_states.shape[0], self.length + key_states.shape[2]
-        keys[:num_rows, :, self.length : end] = key_states
-        values[:num_rows, :, self.length : end] = value_states
-        self.length = end
-        return keys[:num_rows, :, :end], values[:num_rows, :, :end]
+        if self.end + key_states.shape[2] > self.num_columns:
+            self._shift(keys)
+            self._shift(values)
+            self.end, self.first = self.end - self.first, 0
+        num_rows, end = key_states.shape[0], self.end + key_states.shape[2]
+        keys[:num_rows, :, self.end : end] = key_states
+        values[:num_rows, :, self.end : end] = value_states
+        self.end = end
+        return keys[:num_rows, :, self.first : end], values[:num_rows, :, self.first : end]
 
-    def copy_rows(self, source: Int64[Tensor, "R"], into: Int64[Tensor, "R"]) -> None:
+    def put(self, prompt: RowLayer, number: int, rows: slice, length: int) -> None:
+        """The last `length` columns of the other's row `number`, into the last ones of these rows.
+
+        At least so many columns must be in use; for the first rows, they come to be.
+        """
+        if prompt.keys is None or prompt.values is None:
+            return
+        self.end = max(self.end, length)
+        own = self._memory(prompt.keys, prompt.values)
+        for states, others in zip(own, (prompt.keys, prompt.values), strict=True):
+            begin = prompt.end - length
+            states[rows, :, self.end - length : self.end] = others[number, :, begin : prompt.end]
+
+    def copy_rows(self, source: Int64[Tensor, "N"], into: Int64[Tensor, "N"]) -> None:
         """Row source[i] is written to row into[i]; all are read before any is written."""
         for states in (self.keys, self.values):
             if states is not None:
-                states[into, :, : self.length] = states[source, :, : self.length]
+                used = states[:, :, self.first : self.end]
+                used[into] = used[source]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """(columns attention will see, first column)."""
-        return self.length + query_length, 0
+        return self.get_seq_length() + query_length, 0
 
     def get_seq_length(self) -> int:
-        """Columns written, padding included."""
-        return self.length
+        """Columns in use, padding included."""
+        return self.end - self.first
 
     def get_max_length(self) -> int:
         """Columns there are."""
@@ -91,8 +114,13 @@ class RowLayer(CacheLayerMixin):
         return self.keys, self.values
 
     def _empty_like(self, states: Shaped[Tensor, "B H L D"]) -> Shaped[Tensor, "R H C D"]:
+        # Zeros, because what lies left of a row's first column is read and masked: 0 x NaN is NaN.
         _, num_heads, _, size = states.shape
-        return states.new_empty(self.num_rows, num_heads, self.num_columns, size)
+        return states.new_zeros(self.num_rows, num_heads, self.num_columns, size)
+
+    def _shift(self, states: Shaped[Tensor, "R H C K"]) -> None:
+        """The columns in use come to lie at the front; a copy between, as the two may overlap."""
+        states[:, :, : self.end - self.first] = states[:, :, self.first : self.end].clone()
 
 
 class RowCache(Cache):
@@ -113,30 +141,38 @@ class RowCache(Cache):
 
     @property
     def length(self) -> int:
-        """Columns written, padding included."""
+        """Columns in use, padding included."""
         return self.get_seq_length()
 
-    def spread(self, source: Int64[Tensor, "B"]) -> None:
-        """Row i becomes a copy of what row source[i] was: one prompt, many responses."""
-        self._copy_rows(source, torch.arange(source.numel(), device=source.device))
+    def put(self, prompts: RowCache, number: int, rows: slice, length: int) -> None:
+        """These rows become copies of the other's row `number`: one prompt, many responses.
 
-    def drop(self, done: Bool[Tensor, "B"]) -> Int64[Tensor, "R"]:
-        """Leave out the rows that are done. Returns which old row each of the R rows left is.
-
-        Only the places of done rows among the first R are written, by the live rows behind them.
+        length: of the prompt, which ends where the other's columns end, and will end where these
+        do. At least so many must be in use, unless none are.
         """
-        num_live = done.numel() - int(done.sum())
-        order = torch.arange(num_live, device=done.device)
-        holes = done[:num_live].nonzero().squeeze(1)
-        movers = num_live + (~done[num_live:]).nonzero().squeeze(1)
-        self._copy_rows(movers, holes)
-        order[holes] = movers
-        return order
+        for layer, other in zip(self._row_layers(), prompts._row_layers(), strict=True):
+            layer.put(other, number, rows, length)
 
-    def _copy_rows(self, source: Int64[Tensor, "R"], into: Int64[Tensor, "R"]) -> None:
-        for layer in self.layers:
-            if isinstance(layer, RowLayer):
-                layer.copy_rows(source, into)
+    def move(self, rows: Sequence[int], first: int) -> None:
+        """Row i becomes what row rows[i] was; the first columns in use are not read any more."""
+        moved = [(source, into) for into, source in enumerate(rows) if source != into]
+        for layer in self._row_layers():
+            if moved and layer.keys is not None:
+                layer.copy_rows(*torch.tensor(moved, device=layer.keys.device).unbind(1))
+            layer.first += first
+            if not rows:
+                layer.first = layer.end = 0
+
+    def states(self) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values of every layer that has its own."""
+        return [
+            (layer.keys, layer.values)
+            for layer in self._row_layers()
+            if layer.keys is not None and layer.values is not None
+        ]
+
+    def _row_layers(self) -> list[RowLayer]:
+        return [layer for layer in self.layers if isinstance(layer, RowLayer)]
 
 
 def check_supported(config: PreTrainedConfig) -> None:

@@ -1,8 +1,7 @@
-"""The engine inside the process: any Hugging Face causal language model, through its own forward.
+"""The engine inside the process: it samples from a Hugging Face causal language model.
 
-Prompts are sorted by length and cut into batches of at most `max_batch` responses. In a batch each
-prompt is read once and its keys and values are copied to the rows of its responses; then all rows
-get one token a forward, and rows that are done leave when they are a quarter of the batch.
+Every model is decoded by its own forward (`forward`); the Llama and Qwen family by a path written
+for one token a row (`lean`), which `path` names. `scheduler` says which responses are decoded when.
 
 Batch shape moves a log-prob by float rounding only (about 1e-6 in float32): a sample changes when
 its uniform lies that close to the border between two tokens, and never otherwise.
@@ -10,40 +9,40 @@ its uniform lies that close to the border between two tokens, and never otherwis
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from copy import deepcopy
+from functools import partial
+from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int64
-from torch import Tensor
 from transformers import PreTrainedModel
 
 from gspo.engines.base import Sampling
-from gspo.engines.counted import row_key, uniforms
-from gspo.engines.kv_cache import RowCache, check_supported
+from gspo.engines.forward import ForwardDecoder
+from gspo.engines.kv_cache import check_supported
+from gspo.engines.lean import LeanDecoder
+from gspo.engines.lean_weights import obstacle
+from gspo.engines.linear import float32_map
 from gspo.engines.loading import check_names, checked
-from gspo.engines.sampling import Draw, draw
-from gspo.errors import DataError, GspoError, RecipeError, ResourceError
-from gspo.types import Group, Prompt, Rollout, Weights
+from gspo.engines.packed import packed_linear
+from gspo.engines.request import Response, check_prompt, responses
+from gspo.engines.scheduler import Decoder, Schedule
+from gspo.errors import GspoError, RecipeError, ResourceError
+from gspo.types import Group, Prompt, Weights
 
-PAD_ID = 0  # any id the vocabulary has: padding is masked, its value never enters
-DONE_SHARE = 0.25  # of the rows: moving the live ones then costs less than decoding the done ones
-NO_LIMIT = sys.maxsize
 CPU_OUT_OF_MEMORY = "can't allocate memory"  # what torch's plain RuntimeError says there
-
-History = list[tuple[Int64[Tensor, "_"], Draw]]  # which rows drew what, a step an entry
 
 
 class LocalEngine:
-    """Samples from `model` as it stands; after in-place updates, `load` only stamps the version.
+    """Samples from `model` as it stands at each request; after in-place updates, `load` stamps the
+    version.
 
     tokenizer_decode turns response ids, the end token left out, into text. A response ends on any
-    of eos_ids. max_batch: responses decoded side by side; memory grows with it.
+    of eos_ids. max_batch: responses decoded side by side; memory grows with it. dtype bfloat16:
+    linear maps (on the general path everything) from a rounded copy of the weights. Log-probs are
+    always those of the numbers that were sampled from.
 
     Raises DataError for a model whose layers keep something else than keys and values.
     """
@@ -55,6 +54,7 @@ class LocalEngine:
         eos_ids: Sequence[int],
         max_batch: int,
         version: int = 0,
+        dtype: Literal["model", "bfloat16"] = "model",
     ) -> None:
         if max_batch < 1:
             raise RecipeError(f"engine.max_batch is {max_batch}; wanted at least 1")
@@ -64,10 +64,24 @@ class LocalEngine:
         self._eos_ids = frozenset(eos_ids)
         self._max_batch = max_batch
         self._version = version
+        self._rounds = dtype == "bfloat16"
+        self._rounded: PreTrainedModel | None = None
+        self._num_loads = 0
+
+    @property
+    def path(self) -> str:
+        """Which path decodes, and why."""
+        model = self._open_model()
+        reason = obstacle(model)
+        rounding = " in bfloat16" if self._rounds else ""
+        if reason is None:
+            linear = f", linear maps{rounding}" if rounding else ""
+            return f"lean decode for {model.config.model_type}{linear}"
+        return f"the model's own forward{rounding}: {reason}"
 
     def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> Iterator[Group]:
-        """One group per prompt, shortest prompts first, each when the batch of its last response
-        is done. A prompt id that stands k times in one request gets k different groups.
+        """One group per prompt, longest prompts begun first, each when its last response is done.
+        A prompt id that stands k times in one request gets k different groups.
 
         Raises DataError, before any forward, for a prompt that is empty, leaves no room in the
         model's context, or holds ids outside its vocabulary. While running: NumericsError for
@@ -75,8 +89,8 @@ class LocalEngine:
         """
         model = self._open_model()
         for prompt in prompts:
-            _check_prompt(prompt, model)
-        return self._groups(_rows(prompts, sampling, _context_tokens(model)), sampling)
+            check_prompt(prompt, model.config)
+        return self._groups(responses(prompts, sampling, model.config), sampling)
 
     def load(self, weights: Weights) -> None:
         """Tensors that share the model's memory are taken as they are, others are copied in.
@@ -96,248 +110,75 @@ class LocalEngine:
             for name, tensor in foreign.items():
                 own[name].copy_(tensor)
         self._version = weights.version
+        self._num_loads += 1
 
     def close(self) -> None:
         """Lets go of the model. Closing twice is fine; any other call afterwards is an error."""
-        self._model = None
+        self._model = self._rounded = None
 
     def _open_model(self) -> PreTrainedModel:
         if self._model is None:
             raise GspoError("this engine is closed; build a new LocalEngine to sample again")
         return self._model
 
-    def _groups(self, rows: Sequence[_Row], sampling: Sampling) -> Iterator[Group]:
-        # Whole groups where they fit, so that their prompt is read once.
-        whole_groups = self._max_batch - self._max_batch % sampling.num_samples
-        num_rows = whole_groups or self._max_batch
-        rollouts: defaultdict[int, list[Rollout]] = defaultdict(list)
-        for start in range(0, len(rows), num_rows):
-            batch = rows[start : start + num_rows]
-            for row, rollout in zip(batch, self._sample(batch, sampling), strict=True):
-                siblings = rollouts[row.prompt_index]
-                siblings.append(rollout)
-                if len(siblings) == sampling.num_samples:
-                    yield Group(row.prompt, tuple(rollouts.pop(row.prompt_index)))
-
-    def _sample(self, batch: Sequence[_Row], sampling: Sampling) -> list[Rollout]:
-        """The batch's responses. Version and modes hold for the batch, never across a yield."""
-        model, version = self._open_model(), self._version
-        with _evaluating(model), torch.inference_mode(), _memory_errors(self._max_batch):
-            history = _decode(model, batch, sampling, self._eos_ids)
-        return [
-            self._rollout(row, *response, version)
-            for row, response in zip(batch, _by_row(history), strict=True)
-        ]
-
-    def _rollout(
-        self,
-        row: _Row,
-        ids: list[int],
-        logp: list[float],
-        kept_mass: list[float] | None,
-        version: int,
-    ) -> Rollout:
-        """The response up to its first end token, or to its limit."""
-        own = ids[: row.limit]
-        ends = (place + 1 for place, token in enumerate(own) if token in self._eos_ids)
-        length = next(ends, len(own))
-        stopped = ids[length - 1] in self._eos_ids
-        return Rollout(
-            prompt_ids=tuple(row.prompt.ids),
-            response_ids=tuple(ids[:length]),
-            trained=(True,) * length,
-            engine_logp=tuple(logp[:length]),
-            text=self._tokenizer_decode(ids[: length - stopped]),
-            finish="stop" if stopped else "length",
-            version=version,
-            kept_mass=None if kept_mass is None else tuple(kept_mass[:length]),
+    def _groups(self, rows: Sequence[Response], sampling: Sampling) -> Iterator[Group]:
+        """Modes and memory errors hold while a group is decoded, never across a yield."""
+        groups: defaultdict[int, list[Response]] = defaultdict(list)
+        for response in rows:
+            groups[response.prompt_index].append(response)
+        schedule = Schedule(
+            rows,
+            sampling,
+            eos_ids=self._eos_ids,
+            max_batch=self._max_batch,
+            device=self._open_model().device,
         )
+        decoder, num_loads = None, self._num_loads
+        while not schedule.is_done:
+            if num_loads != self._num_loads:
+                # One response, one version: what was begun under the old weights begins again.
+                schedule.restart()
+                decoder, num_loads = None, self._num_loads
+            model = self._open_model()
+            with _evaluating(model), torch.inference_mode(), _memory_errors(self._max_batch):
+                decoder = decoder or self._decoder(model, rows, sampling)
+                finished = schedule.run(decoder, self._version)
+            for index in finished:
+                yield self._group(groups.pop(index))
+
+    def _decoder(
+        self, model: PreTrainedModel, rows: Sequence[Response], sampling: Sampling
+    ) -> Decoder:
+        """Built for a request, and again after `load`: what it copies of the weights is never old."""
+        if obstacle(model) is None:
+            rounded = partial(packed_linear, num_rows=self._max_batch)
+            linear_maps = rounded if self._rounds else float32_map
+            return LeanDecoder(model, linear_maps, rows, sampling.num_samples, self._max_batch)
+        if self._rounds:
+            self._rounded = model = _rounded(model, self._rounded)
+        return ForwardDecoder(model, rows, self._max_batch)
+
+    def _group(self, done: Sequence[Response]) -> Group:
+        rollouts = [r.rollout(self._eos_ids, self._tokenizer_decode) for r in done]
+        return Group(done[0].prompt, tuple(rollouts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One response to be sampled: its prompt, its most tokens, and the key of its uniforms."""
+def _rounded(model: PreTrainedModel, last: PreTrainedModel | None) -> PreTrainedModel:
+    """The model in bfloat16: a copy, or the last copy with the weights of now.
 
-    prompt_index: int
-    prompt: Prompt
-    limit: int
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """The rows still in the batch, in the cache's order.
-
-    row: number in the batch. position: of the token that is fed next. mask: columns that are no
-    padding; None when all prompts are of one length.
+    What is not in the state dict stays float32, as in a model loaded in bfloat16: angles of the
+    rotations above all, which 8 bits would spoil.
     """
-
-    row: Int64[Tensor, "B"]
-    key: Int64[Tensor, "B"]
-    limit: Int64[Tensor, "B"]
-    position: Int64[Tensor, "B"]
-    done: Bool[Tensor, "B"]
-    mask: Bool[Tensor, "B M"] | None
-
-    def take(self, order: Int64[Tensor, "R"]) -> _Live:
-        """These rows, in this order."""
-        rows = (self.row, self.key, self.limit, self.position, self.done)
-        row, key, limit, position, done = (values[order] for values in rows)
-        mask = None if self.mask is None else self.mask[order]
-        return _Live(row, key, limit, position, done, mask)
-
-
-class _Forward:
-    """The model's forward on a cache: the logits after the last token of each row."""
-
-    def __init__(self, model: PreTrainedModel, cache: RowCache) -> None:
-        self._model = model
-        self._cache = cache
-        arguments = inspect.signature(model.forward).parameters
-        self._takes_position = "position_ids" in arguments
-        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in arguments else {}
-
-    def __call__(
-        self,
-        ids: Int64[Tensor, "B L"],
-        position: Int64[Tensor, "B L"],
-        mask: Bool[Tensor, "B M"] | None,
-    ) -> Float[Tensor, "B V"]:
-        num_columns = self._cache.length + ids.shape[1]
-        output = self._model(
-            input_ids=ids,
-            attention_mask=None if mask is None else mask[:, :num_columns],
-            cache=self._cache,
-            use_cache=True,
-            **({"position_ids": position} if self._takes_position else {}),
-            **self._last_only,
-        )
-        return output.logits[:, -1]
-
-
-def _decode(
-    model: PreTrainedModel, batch: Sequence[_Row], sampling: Sampling, eos_ids: frozenset[int]
-) -> History:
-    """Which rows drew what, step by step; draws of a row after its end are still among them."""
-    cache = RowCache(model.config, len(batch), _num_columns(batch))
-    forward = _Forward(model, cache)
-    live, logits = _prefill(forward, cache, batch, model.device)
-    ends = torch.tensor(sorted(eos_ids), dtype=torch.int64, device=model.device)
-    history: History = []
-    while True:
-        step = len(history)
-        drawn = draw(
-            logits,
-            uniforms(live.key, step),
-            temperature=sampling.temperature,
-            top_k=sampling.top_k,
-            top_p=sampling.top_p,
-        )
-        history.append((live.row, drawn))
-        done = live.done | torch.isin(drawn.ids, ends) | (live.limit == step + 1)
-        num_done, next_ids = int(done.sum()), drawn.ids
-        if num_done == done.numel():
-            return history
-        live = replace(live, done=done)
-        if num_done >= DONE_SHARE * done.numel():
-            order = cache.drop(done)
-            live, next_ids = live.take(order), next_ids[order]
-        logits = forward(next_ids[:, None], live.position[:, None], live.mask)
-        # A done row that has not left yet stays where it is, inside the model's context.
-        live = replace(live, position=live.position + ~live.done)
-
-
-def _prefill(
-    forward: _Forward, cache: RowCache, batch: Sequence[_Row], device: torch.device
-) -> tuple[_Live, Float[Tensor, "B V"]]:
-    """Reads each prompt once, padded on the left, and gives every response a copy of it."""
-    prompts = {row.prompt_index: row.prompt.ids for row in batch}
-    place = {index: number for number, index in enumerate(prompts)}
-    longest = max(map(len, prompts.values()))
-
-    def tensor(values: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=device)
-
-    ids = tensor([[PAD_ID] * (longest - len(prompt)) + list(prompt) for prompt in prompts.values()])
-    padding = tensor([longest - len(prompt) for prompt in prompts.values()])
-    columns = torch.arange(_num_columns(batch), device=device)
-    mask = columns >= padding[:, None] if bool(padding.any()) else None
-    position = (columns[:longest] - padding[:, None]).clamp(min=0)
-    logits = forward(ids, position, mask)
-    source = tensor([place[row.prompt_index] for row in batch])
-    cache.spread(source)
-    live = _Live(
-        row=torch.arange(len(batch), device=device),
-        key=tensor([row.key for row in batch]),
-        limit=tensor([row.limit for row in batch]),
-        position=tensor([len(row.prompt.ids) for row in batch]),
-        done=torch.zeros(len(batch), dtype=torch.bool, device=device),
-        mask=None if mask is None else mask[source],
-    )
-    return live, logits[source]
-
-
-def _by_row(history: History) -> Iterator[tuple[list[int], list[float], list[float] | None]]:
-    """Ids, log-probs and kept mass of each row of the batch, step after step."""
-    row = torch.cat([row for row, _ in history])
-    order = row.argsort(stable=True)
-    counts = row.bincount().tolist()
-    draws = [drawn for _, drawn in history]
-    ids = torch.cat([drawn.ids for drawn in draws])[order].split(counts)
-    logp = torch.cat([drawn.logp for drawn in draws])[order].split(counts)
-    masses = [drawn.kept_mass for drawn in draws if drawn.kept_mass is not None]
-    kept = torch.cat(masses)[order].split(counts) if masses else [None] * len(counts)
-    for row_ids, row_logp, row_kept in zip(ids, logp, kept, strict=True):
-        yield row_ids.tolist(), row_logp.tolist(), None if row_kept is None else row_kept.tolist()
-
-
-def _rows(prompts: Sequence[Prompt], sampling: Sampling, context_tokens: int) -> list[_Row]:
-    """Every response of the request, prompts by length, samples of a prompt side by side.
-
-    The k-th group of a repeated prompt id goes on counting samples where the one before ended.
-    """
-    request: dict[str, Any] = {
-        "seed": sampling.seed,
-        "stream": sampling.stream,
-        "step": sampling.step,
-    }
-    seen: Counter[str] = Counter()
-    rows = []
-    for index, prompt in sorted(enumerate(prompts), key=lambda item: len(item[1].ids)):
-        first = seen[prompt.id]
-        seen[prompt.id] += sampling.num_samples
-        limit = min(sampling.max_tokens, context_tokens - len(prompt.ids))
-        for sample in range(first, first + sampling.num_samples):
-            key = row_key(**request, prompt_id=prompt.id, sample=sample)
-            rows.append(_Row(index, prompt, limit, key))
-    return rows
-
-
-def _num_columns(batch: Sequence[_Row]) -> int:
-    """Columns the longest prompt and the longest response need; its last token is never fed."""
-    return max(len(row.prompt.ids) for row in batch) + max(row.limit for row in batch) - 1
-
-
-def _context_tokens(model: PreTrainedModel) -> int:
-    """Most tokens of prompt and response together; NO_LIMIT where the model has none."""
-    config = model.config.get_text_config(decoder=True)
-    return getattr(config, "max_position_embeddings", NO_LIMIT)
-
-
-def _check_prompt(prompt: Prompt, model: PreTrainedModel) -> None:
-    length, context = len(prompt.ids), _context_tokens(model)
-    if not 0 < length < context:
-        raise DataError(
-            f"prompt {prompt.id!r} has {length} tokens and the model's context {context}; wanted at "
-            "least 1, and room for 1 more: filter prompts by length"
-        )
-    vocabulary = model.config.get_text_config(decoder=True).vocab_size
-    strange = [token for token in prompt.ids if not 0 <= token < vocabulary]
-    if strange:
-        raise DataError(
-            f"prompt {prompt.id!r} holds token {strange[0]}; the model's vocabulary has "
-            f"{vocabulary}: encode it with the model's own tokenizer"
-        )
+    with torch.inference_mode(False), torch.no_grad():
+        if last is None:
+            last = deepcopy(model)
+            for tensor in last.state_dict(keep_vars=True).values():
+                if tensor.is_floating_point():
+                    tensor.data = tensor.data.bfloat16()
+            return last
+        for old, new in zip(last.state_dict().values(), model.state_dict().values(), strict=True):
+            old.copy_(new)
+    return last
 
 
 @contextmanager

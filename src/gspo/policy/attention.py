@@ -75,6 +75,9 @@ def attend(
     if query.shape[:3:2] != (1, layout.num_tokens) or not getattr(module, "is_causal", True):
         raise UnsupportedAttentionError(f"query has shape {tuple(query.shape)}")
     window = arguments.get("sliding_window")
+    if torch.is_autocast_enabled(query.device.type):
+        low = torch.get_autocast_dtype(query.device.type)
+        query, key, value = (states.to(low) for states in (query, key, value))
     q, k, v = (states[0].transpose(0, 1) for states in (query, key, value))
     scale = q.shape[-1] ** -0.5 if scaling is None else scaling
     narrow = window is not None and window < layout.longest

@@ -65,14 +65,24 @@ class _Way:
 class TokenLogp:
     """Callable: a micro-batch -> log-prob of each of its N trained tokens at its temperature, on
     the CPU, float32, differentiable where the caller allows gradients. Gradients of embedding and
-    head appear in `.grad` by `backward()`. path: which way is taken, and why not a faster one."""
+    head appear in `.grad` by `backward()`. products: dtype of matrix products and attention, None
+    for the weights' own; all else stays as it is. path: which way is taken, and why not a faster
+    one."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, products: torch.dtype | None = None) -> None:
         self.model = model
-        self._way, self.path = _choose(model)
+        self._products = products
+        with self._precision():
+            self._way, self.path = _choose(model)
+
+    def _precision(self) -> torch.autocast:
+        kind, on = self.model.device.type, self._products is not None
+        # Without its cache every product casts its weight again, but no copy outlives its use.
+        return torch.autocast(kind, self._products, enabled=on, cache_enabled=False)
 
     def __call__(self, batch: RolloutBatch) -> Float[Tensor, "N"]:
-        return _logp(self.model, batch, self._way)
+        with self._precision():
+            return _logp(self.model, batch, self._way)
 
     def microbatches(self, batch: RolloutBatch, max_tokens: int) -> list[Int[Tensor, "_"]]:
         """Rows of each micro-batch of at most max_tokens tokens, as this way counts them."""
@@ -207,7 +217,7 @@ def _against(model: PreTrainedModel, way: _Way) -> str | None:
     except REFUSALS as error:
         return f"{type(error).__name__}: {error}"
     gap = float((given - wanted).abs().max())
-    half = model.dtype.itemsize < torch.float32.itemsize
+    half = torch.is_autocast_enabled(model.device.type) or model.dtype.itemsize < 4
     tolerance = HALF_PRECISION_TOLERANCE if half else PROBE_TOLERANCE
     return None if gap <= tolerance else f"log-probs differ by {gap:.2g} nats"
 

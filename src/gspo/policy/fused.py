@@ -104,10 +104,12 @@ class _RMSNorm(torch.autograd.Function):
         scaled = x * inverse
         product = grad * scaled
         grad_weight = product.flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
-        mean = torch.mv(product.flatten(0, -2), weight).view_as(inverse).div_(x.shape[-1])
+        # Not a matrix-vector product: its last digits would depend on where the weight lies in
+        # memory, and a resumed run would not be the straight one bit for bit.
+        mean = product.mul_(weight).sum(-1, keepdim=True).div_(x.shape[-1])
         grad_x = torch.mul(grad, weight, out=product)
         grad_x.sub_(scaled.mul_(mean)).mul_(inverse)
-        return grad_x, grad_weight, None
+        return grad_x.to(x.dtype), grad_weight, None
 
 
 class _SwiGLU(torch.autograd.Function):

@@ -124,6 +124,10 @@ class _HeadLogp(torch.autograd.Function):
         at_token = torch.stack(own).sum(0)
         lse = norms[0] if len(norms) == 1 else torch.stack(norms).logsumexp(0)
         ctx.head, ctx.temperature, ctx.chunks = head, temperature, chunks
+        kind = hidden.device.type
+        ctx.low = (
+            torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
+        )
         ctx.save_for_backward(hidden, token, lse, *kept)
         return at_token - lse
 
@@ -141,9 +145,9 @@ class _HeadLogp(torch.autograd.Function):
             grad = _grad_of_product(
                 logits, slope, token, lse, upstream, chunk, head, ctx.temperature
             )
-            grad = grad.to(hidden.dtype)
-            grad_hidden.addmm_(grad, head.weight[chunk])
-            _add_to_grad(head, chunk, grad, hidden)
+            grad = grad.to(ctx.low)
+            grad_hidden += grad @ head.weight[chunk].to(ctx.low)
+            _add_to_grad(head, chunk, grad, hidden.to(ctx.low))
         return grad_hidden, None, None, None, None, None
 
 
@@ -187,7 +191,11 @@ def _grad_of_product(
 
 def _add_to_grad(head: Head, chunk: slice, grad: Tensor, hidden: Tensor) -> None:
     if head.weight.requires_grad:
-        gradient_of(head.weight)[chunk].addmm_(grad.T, hidden)
+        gradient = gradient_of(head.weight)[chunk]
+        if gradient.dtype == grad.dtype:
+            gradient.addmm_(grad.T, hidden)
+        else:
+            gradient += grad.T @ hidden
     if head.bias is not None and head.bias.requires_grad:
         gradient_of(head.bias)[chunk] += grad.sum(0)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from transformers import PreTrainedModel
 
-from gspo.errors import RecipeError
+from gspo.errors import RecipeError, memory_errors
 from gspo.policy.base import BeforeStep, UpdateResult
 from gspo.policy.forward import TokenLogp
 from gspo.policy.model import refuse_nonfinite, without_dropout
@@ -30,7 +32,8 @@ class HFPolicy:
 
     max_tokens_per_microbatch: padded tokens, prompts included, that one forward may hold. It sets
     memory and speed and changes no number beyond float32 rounding. kl: k2 or k3 against
-    `batch.ref_logp` (k1 belongs to the reward).
+    `batch.ref_logp` (k1 belongs to the reward). products: dtype of matrix products and attention,
+    in score and update alike; None is the weights' own.
 
     Raises:
         RecipeError: no parameter is trainable, or kl is k1.
@@ -43,6 +46,7 @@ class HFPolicy:
         *,
         max_tokens_per_microbatch: int,
         kl: KLPenalty | None = None,
+        products: torch.dtype | None = None,
     ) -> None:
         if kl is not None and kl.estimator == "k1":
             raise RecipeError(
@@ -54,16 +58,17 @@ class HFPolicy:
         self.max_tokens = max_tokens_per_microbatch
         self.kl = kl
         without_dropout(model)
-        self.token_logp = TokenLogp(model)
+        self.token_logp = TokenLogp(model, products)
 
     @torch.no_grad()
     def score(self, batch: RolloutBatch) -> Float[Tensor, "N"]:
         """Log-prob of every trained token by the same forward that `update` differentiates."""
         without_dropout(self.model)
-        parts = [
-            (rows, self.token_logp(batch.select(rows)))
-            for rows in self.token_logp.microbatches(batch, self.max_tokens)
-        ]
+        with self._memory_errors("scoring"):
+            parts = [
+                (rows, self.token_logp(batch.select(rows)))
+                for rows in self.token_logp.microbatches(batch, self.max_tokens)
+            ]
         return in_batch_order(batch, parts)
 
     def update(
@@ -78,7 +83,10 @@ class HFPolicy:
         so have, always, those of zero advantage where there is no KL penalty.
         """
         without_dropout(self.model)
-        done = accumulate(self.token_logp, batch, objective, max_tokens=self.max_tokens, kl=self.kl)
+        with self._memory_errors("updating"):
+            done = accumulate(
+                self.token_logp, batch, objective, max_tokens=self.max_tokens, kl=self.kl
+            )
         responses = response_update(batch, objective, done.parts)
         norm = get_total_norm([p.grad for p in self._trainable() if p.grad is not None])
         fault = done.fault or self._fault_in_gradients(norm)
@@ -107,6 +115,9 @@ class HFPolicy:
         """
         refuse_nonfinite(self.model)
         return Weights(version, self.model.state_dict())
+
+    def _memory_errors(self, doing: str) -> AbstractContextManager[None]:
+        return memory_errors(doing, "trainer.max_tokens_per_microbatch", self.max_tokens)
 
     def _trainable(self) -> list[Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 import torch
 from transformers import PreTrainedModel
@@ -67,10 +68,20 @@ def cold_started(
     return folder, cached(folder, make, fresh=force or not settings.cache)
 
 
-def build_engine(recipe: Recipe, prepared: Prepared, model: PreTrainedModel) -> LocalEngine:
-    """Samples from this very model: publishing weights copies nothing it has to wait for."""
+def build_engine(
+    recipe: Recipe,
+    prepared: Prepared,
+    model: PreTrainedModel,
+    dtype: Literal["model", "bfloat16"] = "model",
+) -> LocalEngine:
+    """Samples from this very model: publishing weights copies nothing it has to wait for. dtype
+    bfloat16: from a copy of its weights, taken anew where they have changed."""
     return LocalEngine(
-        model, prepared.decode, end_token_ids(model, prepared), recipe.engine.max_batch
+        model,
+        prepared.decode,
+        end_token_ids(model, prepared),
+        recipe.engine.max_batch,
+        dtype=dtype,
     )
 
 
@@ -89,6 +100,7 @@ def build_policy(recipe: Recipe, model: PreTrainedModel) -> HFPolicy:
         optimizer_settings(recipe),
         max_tokens_per_microbatch=recipe.trainer.max_tokens_per_microbatch,
         kl=None if kl is None or kl.estimator == "k1" else kl,
+        products=torch.bfloat16 if recipe.trainer.dtype == "bfloat16" else None,
     )
 
 
@@ -139,7 +151,7 @@ def build_plan(recipe: Recipe) -> Plan:
         max_failed_share=recipe.verifier.max_failed_share,
         evaluate_every=recipe.evaluate.every,
         kl=kl_penalty(recipe.objective),
-        engine_old_logp=recipe.trainer.old_logp == "auto",
+        engine_old_logp=recipe.trainer.old_logp == "auto" and recipe.engine.dtype == "model",
     )
 
 

@@ -88,7 +88,9 @@ def _one_update(recipe: Recipe) -> Iterator[str]:
 
 
 def _low_precision(recipe: Recipe) -> Iterator[str]:
-    if recipe.model.dtype != "bfloat16" or not isinstance(recipe.objective, GSPOSection):
+    sections = {"model": recipe.model.dtype, "trainer": recipe.trainer.dtype}
+    low = [f"{name}.dtype" for name, dtype in sections.items() if dtype == "bfloat16"]
+    if not low or not isinstance(recipe.objective, GSPOSection):
         return
     band = _distances(recipe)
     if band is None:
@@ -98,8 +100,8 @@ def _low_precision(recipe: Recipe) -> Iterator[str]:
     else:
         return
     yield (
-        f"model.dtype is bfloat16: its rounding alone moves log s by {BFLOAT16_NOISE:g}, and "
-        f"{range_in_use}; `model.dtype=float32`"
+        f"{low[0]} is bfloat16: its rounding alone moves log s by {BFLOAT16_NOISE:g}, and "
+        f"{range_in_use}; `{low[0]}={'float32' if low[0] == 'model.dtype' else 'model'}`"
     )
 
 

@@ -19,6 +19,7 @@ CHANGEABLE = (
     "trainer.steps",
     "trainer.checkpoint_every",
     "trainer.keep_checkpoints",
+    "trainer.max_tokens_per_microbatch",
     "evaluate.every",
     "engine.max_batch",
     "record.folder",

@@ -21,6 +21,7 @@ from gspo.recipes import build
 from gspo.recipes.guards import guards
 from gspo.recipes.load import to_yaml
 from gspo.recipes.naming import run_folder_of
+from gspo.recipes.precision import sampling_precision
 from gspo.recipes.prepare import Prepared, prepare
 from gspo.recipes.schema import Recipe
 from gspo.recorders.base import ResponseRow
@@ -114,7 +115,10 @@ class Session:
         if resume:
             recorded = open_run(path)
             self._watch.catch_up(recorded.metrics(), recorded.events())
-        self._engine = build.build_engine(recipe, prepared, model)
+        self._precision = sampling_precision(recipe, model)
+        self._engine = build.build_engine(
+            recipe, prepared, model, self._precision.dtype if self._precision else "model"
+        )
         self._engine.load(self._policy.weights(self._state.version))
 
     def run(self) -> Run:
@@ -122,6 +126,15 @@ class Session:
         for guard in guards(self._recipe):
             self._folder.event("guard", step=self._state.step, rule=guard.rule, text=guard.text)
             self._console.note(f"note: {guard.text}")
+        self._folder.event(
+            "paths",
+            step=self._state.step,
+            update=self._policy.token_logp.path,
+            sampling=self._engine.path,
+        )
+        if self._precision is not None:
+            self._folder.event("precision", step=self._state.step, **self._precision.evidence())
+            self._console.note(self._precision.text)
         if self._state.step == 0:
             self._save(self._state)
             self._evaluate(0)
