@@ -137,7 +137,7 @@ def test_the_kept_share_is_the_one_that_the_update_records(name):
         surrogate=surrogate,
         penalty=None,
     )
-    recorded = statistics(objective, Accumulated(5, [part], None))["weight/kept_share"].value()
+    recorded = statistics(objective, Accumulated(5, [part], None, 0))["weight/kept_share"].value()
     ours = weight_stats(
         responses(segments.lengths.tolist(), advantage=advantage),
         response_weights(objective, surrogate, advantage),
