@@ -107,7 +107,8 @@ class Peer(TrainerCallback):
         self.model_folder = model_folder
         grpo_module.shuffle_sequence_dict = lambda batch: batch
         self._wrap(trainer, "_generate", self._generation)
-        self._wrap(trainer, "_generate_and_score_completions", self._scoring)
+        self._wrap(trainer, "_get_per_token_logps_and_entropies", self._old_logp)
+        self._wrap(trainer, "_generate_and_score_completions", self._advantages)
         self._wrap(trainer, "_clip_grad_norm", self._timer("optimizer"))
         self._wrap(trainer, "compute_loss", self._timer("loss"))
         self._wrap(trainer.accelerator, "backward", self._timer("backward"))
@@ -162,20 +163,28 @@ class Peer(TrainerCallback):
         if prompts != wanted:
             raise ValueError("the peer's prompts are not the given ones, or in another order")
 
-    def _scoring(self, score: Function) -> Function:
-        """Old log-probs are what is left of this phase without generation."""
+    def _old_logp(self, score: Function) -> Function:
+        """Times log-probs without gradient: the old ones."""
 
-        def timed(inputs: list[dict[str, Any]]) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             started = time.perf_counter()
-            before = self.seconds.get("generation", 0.0)
+            result = score(*arguments, **options)
+            if not torch.is_grad_enabled():
+                self._add("old", started)
+            return result
+
+        return timed
+
+    def _advantages(self, score: Function) -> Function:
+        """Puts the given advantages in the place of the computed ones."""
+
+        def replaced(inputs: list[dict[str, Any]]) -> Any:
             result = score(inputs)
-            generation = self.seconds.get("generation", 0.0) - before
-            self._add("old", started + generation)
             advantages = [self.given["advantages"][row] for row in self.order]
             result["advantages"] = torch.tensor(advantages)
             return result
 
-        return timed
+        return replaced
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """The optimizer exists: allocate its moments, and wait for the first command."""
@@ -207,12 +216,7 @@ class Peer(TrainerCallback):
             memory = {"static_mb": self.static_mb, "peak_mb": peak_mb() - self.static_mb}
         phases = ("loss", "backward", "optimizer")
         self.seconds["optimize"] = sum(self.seconds.get(name, 0.0) for name in phases)
-        metrics = self.trainer._metrics["train"].get("clip_ratio/region_mean") or [None]
-        recent = [x for x in metrics[-self.workload.minibatches :] if x is not None]
-        cut = sum(recent) / len(recent) if recent else None
-        self.channel.send(
-            {"seconds": self.seconds, "tokens": self.tokens, "cut_share_all": cut} | memory
-        )
+        self.channel.send({"seconds": self.seconds, "tokens": self.tokens} | memory)
 
     def _wait(self) -> None:
         """For the next command, then everything back to the beginning, untimed."""

@@ -127,6 +127,17 @@ def test_a_restart_begins_live_responses_again() -> None:
     assert plan.is_done
 
 
+def test_a_restart_keeps_groups_together() -> None:
+    """The first group's two rows leave, and the last ones take their places, in turn."""
+    rows = waiting([1, 3, 3], 2)
+    decoder, plan = Counting(), schedule(rows, max_batch=6)
+    assert plan.run(decoder, version=1) == [0]
+    plan.restart()
+    again = Counting()
+    assert plan.run(again, version=2) == [1, 2]
+    assert again.joined == [[1, 1, 2, 2]]
+
+
 @pytest.mark.parametrize(
     ("done", "num_rows", "rows"),
     [([], 2, [0, 1]), ([1], 2, [0]), ([0], 3, [2, 1]), ([0, 2], 5, [3, 1, 4]), ([0, 1], 2, [])],

@@ -39,7 +39,7 @@ class ReadPrompt:
 
 
 class LeanDecoder:
-    """Decodes one request with the weights as they are when it is built."""
+    """Decodes one request, longest prompts first, with the weights as they are when it is built."""
 
     def __init__(
         self,

@@ -17,7 +17,8 @@ from gspo.engines.lean_cache import HeadShape, LeanCache
 from gspo.engines.lean_prompts import SharedPrompts
 
 #: Floats of one layer's prompt keys that sharing must keep a step from reading. Below, the seven
-#: operations that bring a group's rows together and apart again take longer than the reading.
+#: operations that bring a group's rows together and apart again take longer than the reading
+#: (2 cores: 57 thousand floats, 5 % slower; 115, 1-3 % faster; 229, 2-15 % faster).
 SHARE_FROM = 100_000
 
 
@@ -34,7 +35,6 @@ class Attention:
         num_own_columns: int,
         device: torch.device,
     ) -> None:
-        self._heads = heads
         spared = num_rows - -(-num_rows // num_samples)
         floats = spared * num_prompt_columns * heads.num_kv_heads * heads.head_dim
         self._prompts: SharedPrompts | None = None

@@ -59,6 +59,7 @@ class Schedule:
         max_batch: int,
         device: torch.device,
     ) -> None:
+        self._all = tuple(waiting)
         self._waiting = deque(waiting)
         self._live: list[Response] = []
         self._missing: dict[int, int] = {}  # responses of each group that are not done
@@ -79,9 +80,12 @@ class Schedule:
 
     def restart(self) -> None:
         """Live responses go back to the head of the queue, as if they had never been begun."""
-        for response in reversed(self._live):
+        live = {id(response) for response in self._live}
+        for response in self._live:
             response.restart()
-            self._waiting.appendleft(response)
+        # In the order of the request: rows of a group have moved apart in the batch.
+        again = [response for response in self._all if id(response) in live]
+        self._waiting.extendleft(reversed(again))
         self._live, self._newest, self._ahead = [], None, []
 
     def run(self, decoder: Decoder, version: int) -> list[int]:
