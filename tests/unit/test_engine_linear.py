@@ -34,7 +34,7 @@ def test_a_packed_product_that_fails_is_not_used(
             return lambda rows: torch.nn.functional.linear(rows, weight, bias) + 1e-3
         raise failure("no such operator")
 
-    monkeypatch.setattr(linear, "_packed", packed)
+    monkeypatch.setattr(linear, "packed", packed)
     packs_float32.cache_clear()
     assert not packs_float32()
     monkeypatch.undo()

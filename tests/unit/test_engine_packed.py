@@ -66,7 +66,7 @@ def test_an_operator_that_is_gone_or_wrong_is_not_used(monkeypatch) -> None:
         return lambda rows: linear(rows, weight) * 1.1
 
     for replacement in (gone, wrong):
-        monkeypatch.setattr(packed, "_packed", replacement)
+        monkeypatch.setattr(packed, "packed", replacement)
         assert not packs_bfloat16.__wrapped__()
 
 

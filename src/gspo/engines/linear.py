@@ -29,7 +29,7 @@ def float32_map(weight: Float[Tensor, "N D"], bias: Float[Tensor, "N"] | None) -
     """
     if weight.device.type != "cpu" or not packs_float32():
         return partial(linear, weight=weight, bias=bias)
-    return _packed(weight, bias)
+    return packed(weight, bias, PACK_FOR_ROWS)
 
 
 @cache
@@ -41,14 +41,18 @@ def packs_float32() -> bool:
     weight = torch.linspace(-1, 1, 32 * 48).view(32, 48).sin()
     bias = torch.linspace(0, 1, 32)
     try:
-        found = _packed(weight, bias)(rows)
+        found = packed(weight, bias, PACK_FOR_ROWS)(rows)
     except (AttributeError, RuntimeError, TypeError):  # private operators, gone or changed
         return False
     return torch.allclose(found, linear(rows, weight, bias), rtol=SAME, atol=SAME)
 
 
-def _packed(weight: Float[Tensor, "N D"], bias: Float[Tensor, "N"] | None) -> LinearMap:
+def packed(
+    weight: Float[Tensor, "N D"], bias: Float[Tensor, "N"] | None, num_rows: int
+) -> LinearMap:
+    """oneDNN's product with a copy of the weight laid out for about num_rows rows, in the weight's
+    dtype. Its operators are private to torch: `packs_float32` and `packs_bfloat16` try them."""
     operators = torch.ops.mkldnn
-    packed = operators._reorder_linear_weight(weight.detach().contiguous(), PACK_FOR_ROWS)
+    copy = operators._reorder_linear_weight(weight.detach().contiguous(), num_rows)
     apply = operators._linear_pointwise.default
-    return lambda rows: apply(rows, packed, bias, "none", [], "")
+    return lambda rows: apply(rows, copy, bias, "none", [], "")

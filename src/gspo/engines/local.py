@@ -29,10 +29,8 @@ from gspo.engines.loading import check_names, checked
 from gspo.engines.packed import packed_linear
 from gspo.engines.request import Response, check_prompt, responses
 from gspo.engines.scheduler import Decoder, Schedule
-from gspo.errors import GspoError, RecipeError, ResourceError
+from gspo.errors import GspoError, RecipeError, memory_errors
 from gspo.types import Group, Prompt, Weights
-
-CPU_OUT_OF_MEMORY = "can't allocate memory"  # what torch's plain RuntimeError says there
 
 
 class LocalEngine:
@@ -140,7 +138,8 @@ class LocalEngine:
                 schedule.restart()
                 decoder, num_loads = None, self._num_loads
             model = self._open_model()
-            with _evaluating(model), torch.inference_mode(), _memory_errors(self._max_batch):
+            memory = memory_errors("sampling", "engine.max_batch", self._max_batch)
+            with _evaluating(model), torch.inference_mode(), memory:
                 decoder = decoder or self._decoder(model, rows, sampling)
                 finished = schedule.run(decoder, self._version)
             for index in finished:
@@ -191,18 +190,3 @@ def _evaluating(model: PreTrainedModel) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-@contextmanager
-def _memory_errors(max_batch: int) -> Iterator[None]:
-    """An allocation that fails names the setting that sized it."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
-        if not out_of_memory and CPU_OUT_OF_MEMORY not in str(error):
-            raise
-        raise ResourceError(
-            f"memory ended while sampling with engine.max_batch {max_batch}: set it lower "
-            f"(half of it is {max(max_batch // 2, 1)}), or lower the most tokens of a response"
-        ) from error

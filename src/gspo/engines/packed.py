@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
-from gspo.engines.linear import float32_map
+from gspo.engines.linear import LinearMap, float32_map, packed
 
 PAYS = 1.2  # times as fast: attention, norms and sampling stay float32 and dilute the gain
 PROBE_S = 0.05  # for two or three shapes nobody notices it, and minima of it repeat within 5 %
@@ -45,7 +45,7 @@ class Rates:
 
 def packed_linear(
     weight: Float[Tensor, "N D"], bias: Float[Tensor, "N"] | None, num_rows: int
-) -> Callable[[Tensor], Tensor]:
+) -> LinearMap:
     """Float32 rows [*, D] to float32 rows [*, N] by a bfloat16 copy of weight, packed for about
     num_rows rows; any other number gives the same results. The bias is added in float32.
 
@@ -55,7 +55,7 @@ def packed_linear(
     copy = weight.detach().bfloat16().contiguous()
     offset = None if bias is None else bias.detach().float()
     packs = weight.device.type == "cpu" and packs_bfloat16()
-    multiply = _packed(copy, num_rows) if packs else partial(linear, weight=copy)
+    multiply = packed(copy, None, num_rows) if packs else partial(linear, weight=copy)
 
     def apply(rows: Tensor) -> Tensor:
         product = multiply(rows.bfloat16()).float()
@@ -72,7 +72,7 @@ def packs_bfloat16() -> bool:
     rows = torch.linspace(-1, 1, 5 * 48).view(5, 48).bfloat16()
     weight = torch.linspace(-1, 1, 32 * 48).view(32, 48).sin().bfloat16()
     try:
-        found = _packed(weight, 5)(rows)
+        found = packed(weight, None, 5)(rows)
     except (AttributeError, RuntimeError, TypeError):  # private operators, gone or changed
         return False
     wanted = linear(rows, weight)
@@ -88,9 +88,7 @@ def measure_rates(hidden: int, intermediate: int, num_rows: int) -> Rates:
     up = torch.linspace(-1, 1, intermediate * hidden).view(intermediate, hidden) / hidden
     down = up.t().contiguous()
 
-    def layer(
-        first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor]
-    ) -> Callable[[], Any]:
+    def layer(first: LinearMap, second: LinearMap) -> Callable[[], Any]:
         return lambda: second(first(rows))
 
     with torch.inference_mode():
@@ -116,10 +114,3 @@ def fastest_s(ways: list[Callable[[], Any]]) -> list[float]:
             best[number] = min(best[number], took_s) if num_rounds else best[number]
         num_rounds += 1
     return best
-
-
-def _packed(weight: Tensor, num_rows: int) -> Callable[[Tensor], Tensor]:
-    operators = torch.ops.mkldnn
-    packed = operators._reorder_linear_weight(weight, num_rows)
-    apply = operators._linear_pointwise.default
-    return lambda rows: apply(rows, packed, None, "none", [], "")

@@ -2,8 +2,7 @@
 
 The models write both as chains of small operations, and autograd keeps a tensor for each and walks
 over memory at every one. The same values and gradients need fewer: RMSNorm keeps its input and one
-number a row, SwiGLU its two inputs. On a CPU that is a tenth of an update's time and a third of its
-activations. Only modules known by name and shape are touched, and only while a forward runs.
+number a row (under a third of the time at 2,000 x 256 on two cores), SwiGLU its two inputs. Only modules known by name and shape are touched, and only while a forward runs.
 
 `recomputed_layers` keeps a layer's input alone and makes the rest again in the backward.
 """

@@ -139,18 +139,23 @@ def microbatches(batch: RolloutBatch, max_tokens: int) -> list[Int[Tensor, "_"]]
     """
     rows = batch.sequence_lengths.argsort(descending=True, stable=True)
     lengths = batch.sequence_lengths[rows].tolist()
-    if lengths and lengths[0] > max_tokens:
-        raise RecipeError(
-            f"a prompt and response of {lengths[0]} tokens do not fit the micro-batch budget of"
-            f" {max_tokens} tokens: set trainer.max_tokens_per_microbatch to {lengths[0]} or more,"
-            " or limit the response length"
-        )
+    check_budget(lengths[0] if lengths else 0, max_tokens)
     cuts, start = [], 0
     while start < len(lengths):
         stop = start + max_tokens // max(lengths[start], 1)
         cuts.append(rows[start:stop])
         start = stop
     return cuts
+
+
+def check_budget(longest: int, max_tokens: int) -> None:
+    """RecipeError where the longest sequence alone is beyond a micro-batch's budget."""
+    if longest > max_tokens:
+        raise RecipeError(
+            f"a prompt and response of {longest} tokens do not fit the micro-batch budget of"
+            f" {max_tokens} tokens: set trainer.max_tokens_per_microbatch to {longest} or more,"
+            " or limit the response length"
+        )
 
 
 def in_batch_order(

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from gspo.errors import RecipeError
+from gspo.policy.packing import check_budget
 from gspo.types import RolloutBatch
 
 #: Below this many tokens saved in a group, its beginning is repeated: attending to a shared one
@@ -256,12 +256,7 @@ def shared_microbatches(
         RecipeError: one sequence alone is longer than the budget.
     """
     longest = int(batch.sequence_lengths.max()) if batch.num_responses else 0
-    if longest > max_tokens:
-        raise RecipeError(
-            f"a prompt and response of {longest} tokens do not fit the micro-batch budget of"
-            f" {max_tokens} tokens: set trainer.max_tokens_per_microbatch to {longest} or more,"
-            " or limit the response length"
-        )
+    check_budget(longest, max_tokens)
     budget = max(min(max_tokens, good_tokens or max_tokens), longest)
     pieces = sorted(_pieces(batch, budget), key=lambda piece: -piece[0])
     cuts: list[list[int]] = []

@@ -88,8 +88,8 @@ def _one_update(recipe: Recipe) -> Iterator[str]:
 
 
 def _low_precision(recipe: Recipe) -> Iterator[str]:
-    sections = {"model": recipe.model.dtype, "trainer": recipe.trainer.dtype}
-    low = [f"{name}.dtype" for name, dtype in sections.items() if dtype == "bfloat16"]
+    exact = {"model": "float32", "trainer": "model"}
+    low = [name for name in exact if getattr(recipe, name).dtype == "bfloat16"]
     if not low or not isinstance(recipe.objective, GSPOSection):
         return
     band = _distances(recipe)
@@ -100,8 +100,8 @@ def _low_precision(recipe: Recipe) -> Iterator[str]:
     else:
         return
     yield (
-        f"{low[0]} is bfloat16: its rounding alone moves log s by {BFLOAT16_NOISE:g}, and "
-        f"{range_in_use}; `{low[0]}={'float32' if low[0] == 'model.dtype' else 'model'}`"
+        f"{low[0]}.dtype is bfloat16: its rounding alone moves log s by {BFLOAT16_NOISE:g}, and "
+        f"{range_in_use}; `{low[0]}.dtype={exact[low[0]]}`"
     )
 
 
