@@ -90,6 +90,11 @@ class TokenLogp:
             return microbatches(batch, max_tokens)
         return shared_microbatches(batch, max_tokens, self._good_tokens())
 
+    def cuts_vocabulary(self, max_tokens: int) -> bool:
+        """On the CPU, micro-batches of this budget make their logits in chunks."""
+        good, head = self._good_tokens(), self._way.head
+        return head is not None and good is not None and min(good, max_tokens) > head.kept_tokens
+
     def _good_tokens(self) -> int | None:
         """What a forward should hold on this device, where there is such a number."""
         if self.model.device.type != "cpu":

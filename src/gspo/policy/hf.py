@@ -11,6 +11,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from transformers import PreTrainedModel
 
 from gspo.errors import RecipeError, memory_errors
+from gspo.policy.allocator import map_large_blocks
 from gspo.policy.base import BeforeStep, UpdateResult
 from gspo.policy.forward import TokenLogp
 from gspo.policy.model import refuse_nonfinite, without_dropout
@@ -33,7 +34,7 @@ class HFPolicy:
     max_tokens_per_microbatch: padded tokens, prompts included, that one forward may hold. It sets
     memory and speed and changes no number beyond float32 rounding. kl: k2 or k3 against
     `batch.ref_logp` (k1 belongs to the reward). products: dtype of matrix products and attention,
-    in score and update alike; None is the weights' own.
+    in score and update alike; None is the weights' own. path: how log-probs are computed.
 
     Raises:
         RecipeError: no parameter is trainable, or kl is k1.
@@ -59,6 +60,9 @@ class HFPolicy:
         self.kl = kl
         without_dropout(model)
         self.token_logp = TokenLogp(model, products)
+        self.path = self.token_logp.path
+        if self.token_logp.cuts_vocabulary(max_tokens_per_microbatch) and map_large_blocks():
+            self.path += "; freed blocks given back"
 
     @torch.no_grad()
     def score(self, batch: RolloutBatch) -> Float[Tensor, "N"]:

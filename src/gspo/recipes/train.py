@@ -129,7 +129,7 @@ class Session:
         self._folder.event(
             "paths",
             step=self._state.step,
-            update=self._policy.token_logp.path,
+            update=self._policy.path,
             sampling=self._engine.path,
         )
         if self._precision is not None:
