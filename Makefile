@@ -3,6 +3,7 @@
 PYTHON  ?= python3
 SEED    ?= 0
 WORKERS ?= 2
+EXTRAS  ?= dev
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
@@ -19,7 +20,7 @@ help: ## this list
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing torch, then the rest (some minutes the first time)"
 	@$(PIP) "$$(grep '^torch==' constraints.txt)"
-	@$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@$(PIP) --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
 demo: .venv/.installed ## train the demo task (SEED=n)
