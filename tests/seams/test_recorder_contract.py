@@ -15,6 +15,7 @@ from rich.console import Console
 from gspo.recorders.base import Recorder
 from gspo.recorders.console import ConsoleRecorder
 from gspo.recorders.run_folder import RunFolder
+from gspo.recorders.services import SERVICES, mirrors
 from gspo.stats import Histogram, Max, Mean, Quantile, Spread, Statistic, Sum
 from gspo.types import Alarm
 from tests.recorder_rows import row
@@ -35,8 +36,30 @@ def live_console(tmp_path: Path) -> Recorder:
     return ConsoleRecorder(9, console=console)
 
 
-@pytest.fixture(params=[run_folder, plain_console, live_console])
-def recorder(request: pytest.FixtureRequest, tmp_path: Path) -> Recorder:
+def mirror(name: str) -> Callable[[Path], Recorder]:
+    """In front of the real package; a failure there is a failure of the test."""
+
+    def make(tmp_path: Path) -> Recorder:
+        pytest.importorskip(name, reason=f"{name} is not installed")
+        RunFolder.create(tmp_path / "run", info={}, recipe="").close()
+        return mirrors([name], tmp_path / "run", pytest.fail)[0]
+
+    return make
+
+
+MAKERS = {
+    "run folder": run_folder,
+    "plain console": plain_console,
+    "live console": live_console,
+    **{name: mirror(name) for name in SERVICES},
+}
+
+
+@pytest.fixture(params=MAKERS.values(), ids=MAKERS.keys())
+def recorder(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Recorder:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
     make: Callable[[Path], Recorder] = request.param
     return make(tmp_path)
 

@@ -31,6 +31,12 @@ TESTED = {
     "rich": "15.0.0",
     "jaxtyping": "0.3.11",
     "plotly": "7.1.0",
+    "math-verify": "0.9.0",
+    "mpmath": "1.3.0",
+    "starlette": "1.10.0",
+    "uvicorn": "0.54.0",
+    "httpx": "0.28.1",
+    "playwright": "1.65.2",
 }
 RESOURCE_ERROR = 5
 GIB = 2**30

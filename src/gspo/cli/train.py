@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gspo.cli.output import JsonFlag, print_json, stdout_kept_clean
+from gspo.errors import GspoError
+from gspo.recorders.sanitize import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gspo.recipes.prepare import Prepared
     from gspo.recipes.schema import Recipe
 
@@ -61,12 +65,30 @@ def _train(recipe: Recipe, folder: Path | None) -> dict[str, Any]:
     run = run_training(recipe, resume=folder, console=recorder)
     closing = closing_of(run)
     console.print(closing_picture(closing))
+    report = _report(run.path, console)
     return {
         "run": str(run.path),
+        "report": None if report is None else str(report),
         "steps": max(run.steps(), default=0),
         "before": _scores(closing.before),
         "after": _scores(closing.after),
     }
+
+
+def _report(run: Path, console: Console) -> Path | None:
+    """The run is finished and recorded: a report that cannot be written costs it nothing."""
+    from rich.text import Text
+
+    from gspo.dashboard.report import REPORT_FILE, write_report
+
+    try:
+        written = write_report(run, run / REPORT_FILE)
+    except (GspoError, OSError, ValueError, LookupError, TypeError, MemoryError) as error:
+        said = f"{REPORT_FILE} could not be written ({type(error).__name__}: {error}); the run is whole. 'gspo report {run}' tries again"
+        console.print(Text(visible(said), style="yellow"), soft_wrap=True)
+        return None
+    console.print(Text.assemble(("report      ", "dim"), str(written)), soft_wrap=True)
+    return written
 
 
 def _scores(score: Any) -> dict[str, Any] | None:
@@ -99,7 +121,9 @@ def _dry_run(recipe: Recipe, as_json: bool) -> None:
     print(
         f"prompts           {report['num_prompts']} to train on, {report['num_held_out']} held out"
     )
-    print(f"left out          {report['num_dropped']} longer than the limit")
+    print(f"left out          {report['num_dropped']} rows")
+    for part in prepared.reports:
+        print("\n".join(part.lines()))
     print(f"gold answers      {report['num_probed']} judged, all passed")
     print(f"longest prompt    {report['longest_prompt']} of {prepared.context_tokens} tokens")
     for name, size in plan.items():
@@ -113,7 +137,8 @@ def _checked(prepared: Prepared) -> dict[str, Any]:
     return {
         "num_prompts": len(prepared.prompts),
         "num_held_out": len(prepared.held_out),
-        "num_dropped": len(prepared.dropped),
+        "num_dropped": prepared.num_dropped,
+        "data": [part.record() for part in prepared.reports],
         "num_probed": prepared.probed,
         "longest_prompt": max(len(p.ids) for p in prepared.prompts),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from transformers import PreTrainedModel
 
-from gspo.engines.base import Sampling
+from gspo.engines.base import Engine, Sampling
 from gspo.engines.local import LocalEngine
 from gspo.policy.hf import HFPolicy
 from gspo.policy.model import load_model, save_model, tiny_model
@@ -20,8 +20,12 @@ from gspo.recipes.prepare import Prepared, demonstrations
 from gspo.recipes.schema import NewModel, Recipe
 from gspo.trainer.clip_control import ClipControl
 from gspo.trainer.coldstart import cache_folder, cached, cold_start, content_key
+from gspo.trainer.length_schedule import LengthSchedule
 from gspo.trainer.parts import Plan
+from gspo.trainer.query_set import Refresh
 from gspo.trainer.state import TrainState
+from gspo.trainer.stream import RolloutStream
+from gspo.types import Prompt
 
 #: Called with finished steps and the loss.
 Progress = Callable[[int, float], None]
@@ -164,6 +168,23 @@ def rollout_sampling(recipe: Recipe) -> Sampling:
         temperature=section.temperature,
         top_p=section.top_p,
         top_k=section.top_k,
+    )
+
+
+def build_stream(recipe: Recipe, engine: Engine, prompts: Sequence[Prompt]) -> RolloutStream:
+    """The prompts of the run's steps."""
+    section, refresh = recipe.rollout, recipe.data.refresh
+    growth, dynamic = section.length_schedule, section.dynamic_sampling
+    return RolloutStream(
+        engine,
+        prompts,
+        rollout_sampling(recipe),
+        section.prompts,
+        lengths=None
+        if growth is None
+        else LengthSchedule(start=growth.start, end=section.max_tokens, steps=growth.steps),
+        max_factor=None if dynamic is None else dynamic.max_factor,
+        refresh=None if refresh is None else Refresh(**refresh.model_dump()),
     )
 
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gspo.errors import RecipeError
+from gspo.recipes.fields import TASK_NAMES
 from gspo.recipes.objective_section import kl_penalty, objective_settings
 from gspo.recipes.sections import FileData, NewModel, TaskData
+from gspo.recipes.verifier_checks import verifier_conflicts
 
 if TYPE_CHECKING:
     from gspo.recipes.schema import Recipe
 
 Conflict = tuple[str, str]  # (setting to change, message that follows its name)
-FUNCTION = re.compile(r".+:[A-Za-z_]\w*")
 
 
 def conflicts(recipe: Recipe) -> Iterator[Conflict]:
     """Every rule the recipe breaks."""
-    for rule in (_group, _minibatches, _lengths, _heads, _data, _verifier, _warmups, _objective):
+    for rule in (
+        _group,
+        _minibatches,
+        _lengths,
+        _heads,
+        _data,
+        _schedules,
+        verifier_conflicts,
+        _warmups,
+        _record,
+        _objective,
+    ):
         yield from rule(recipe)
 
 
@@ -101,54 +112,44 @@ def _data(recipe: Recipe) -> Iterator[Conflict]:
             f"is {data.num_prompts}, fewer than the {prompts} of one step "
             f"(rollout.prompts); set it to {prompts} or more",
         )
-    if isinstance(data, FileData) and recipe.coldstart is not None:
+    if isinstance(data, TaskData) and data.task in TASK_NAMES:
+        for name, value in data.options.items():
+            if value is None or isinstance(value, list):
+                yield (
+                    f"data.options.{name}",
+                    f"is {value!r}; wanted a finite number, text, true or false",
+                )
+        return
+    come = "data come from a file" if data.task is None else f"{data.task} brings none"
+    if recipe.coldstart is not None:
         yield (
             "coldstart",
-            "needs a task that writes demonstrations, but data come from a file; set coldstart to "
+            f"needs a task that writes demonstrations, but {come}; set coldstart to "
             "null and start from a trained model.path",
         )
-    new = isinstance(recipe.model, NewModel) and recipe.model.tokenizer is None
-    if isinstance(data, FileData) and new:
+    if isinstance(recipe.model, NewModel) and recipe.model.tokenizer is None:
         yield (
             "model.tokenizer",
-            "is null, which is a task's alphabet, but data come from a file; set model.path or "
-            "model.tokenizer",
+            f"is null, which is a task's alphabet, but {come}; set model.path or model.tokenizer",
         )
-
-
-def _verifier(recipe: Recipe) -> Iterator[Conflict]:
-    verifier, data = recipe.verifier, recipe.data
-    if verifier.kind == "task" and isinstance(data, FileData):
-        yield (
-            "verifier.kind",
-            "is task, but data come from a file, which brings no verifier; set it to exact or "
-            "function",
-        )
-    if verifier.kind == "function" and verifier.function is None:
-        yield "verifier.function", "is null, but verifier.kind is function; set it to file.py:name"
-    if verifier.function is not None and not FUNCTION.fullmatch(verifier.function):
-        yield (
-            "verifier.function",
-            f"is {verifier.function!r}; wanted file.py:name or package.module:name",
-        )
-    strict = verifier.strict
-    if strict not in (None, "exact") and not FUNCTION.fullmatch(strict):
-        yield (
-            "verifier.strict",
-            f"is {strict!r}; wanted exact, file.py:name or package.module:name",
-        )
-    for setting, kind in (("function", "function"), ("marker", "exact")):
-        graders = (verifier.kind, strict) if setting == "marker" else (verifier.kind,)
-        if getattr(verifier, setting) is not None and kind not in graders:
+    if isinstance(data, FileData):
+        nulls = [ours for ours, theirs in data.columns.items() if theirs is None]
+        if wrong := [ours for ours in nulls if ours != "answer"]:
             yield (
-                f"verifier.{setting}",
-                f"goes with verifier.kind: {kind}, which is {verifier.kind}; set one of the two",
+                f"data.columns.{wrong[0]}",
+                "is null; only answer may be, where there are none. A column that is not named "
+                "keeps its name: leave it out",
             )
-    if "exact" in (verifier.kind, strict) and isinstance(data, FileData) and data.answer is None:
-        where = "kind" if verifier.kind == "exact" else "strict"
+
+
+def _schedules(recipe: Recipe) -> Iterator[Conflict]:
+    rollout = recipe.rollout
+    growth = rollout.length_schedule
+    if growth is not None and growth.start > rollout.max_tokens:
         yield (
-            "data.answer",
-            f"is null, but verifier.{where}: exact compares with it; name the column",
+            "rollout.length_schedule.start",
+            f"is {growth.start}, more than the {rollout.max_tokens} it grows to "
+            f"(rollout.max_tokens); set it to {rollout.max_tokens} or less",
         )
 
 
@@ -166,6 +167,13 @@ def _warmups(recipe: Recipe) -> Iterator[Conflict]:
             "coldstart.warmup",
             f"is {cold.warmup} of {cold.steps} steps; set it to {cold.steps - 1} or fewer",
         )
+
+
+def _record(recipe: Recipe) -> Iterator[Conflict]:
+    names = recipe.record.to
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        yield "record.to", f"names {', '.join(twice)} more than once; name each service once"
 
 
 def _objective(recipe: Recipe) -> Iterator[Conflict]:

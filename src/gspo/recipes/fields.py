@@ -15,6 +15,8 @@ from pydantic_core import PydanticCustomError
 
 #: Decimal only, at most 30 digits before the exponent: no octal, no base 60, no underscores.
 NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9]\d{0,29})(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?")
+TASK_NAMES = ("addition", "countdown")
+GYM_PREFIX = "reasoning_gym/"
 LARGEST_WHOLE = 2**53  # every whole number up to here is exact as a float
 
 
@@ -53,6 +55,19 @@ def _plain(value: Any) -> Any:
     raise PydanticCustomError("plain_value", "wanted a finite number, text, true or false")
 
 
+def _setting(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_setting(item) for item in value]
+    return value if value is None else _plain(value)
+
+
+def _task_name(value: str) -> str:
+    """Which data sets reasoning_gym has is told when it is loaded."""
+    if value in TASK_NAMES or value.startswith(GYM_PREFIX):
+        return value
+    raise PydanticCustomError("task_name", "wanted 'addition', 'countdown' or 'reasoning_gym/NAME'")
+
+
 def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -72,3 +87,5 @@ Seed = Annotated[Whole, Field(ge=0, lt=2**32)]  # 32 bits: what every random gen
 Text = Annotated[str, Field(min_length=1), AfterValidator(_not_none)]
 FileName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 Plain = Annotated[Any, AfterValidator(_plain)]
+Setting = Annotated[Any, AfterValidator(_setting)]  # Plain, or lists of it
+TaskName = Annotated[str, AfterValidator(_task_name)]

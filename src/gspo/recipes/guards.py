@@ -154,8 +154,9 @@ def _advantage_scale(recipe: Recipe) -> Iterator[str]:
 
 def _same_grader(recipe: Recipe) -> Iterator[str]:
     section = recipe.verifier
-    trained = section.function if section.kind == "function" else section.kind
-    if section.strict is not None and section.strict == trained:
+    trained = {g.function if g.kind == "function" else g.kind for _, g in section.graders}
+    exact = any(grader.kind == "math" and grader.exact_form for _, grader in section.graders)
+    if section.strict in trained - ({"math"} if not exact else set()):
         yield (
             "verifier.strict is the training grader itself, so the two never part; name a stricter "
             "one, or null"

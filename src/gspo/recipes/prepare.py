@@ -11,43 +11,46 @@ from pathlib import Path
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
-from gspo.data.prompts import load_prompts
+from gspo.data.gym import PREFIX, GymTask, gym_task
+from gspo.data.report import DataReport
 from gspo.data.tasks import Task, make_task
 from gspo.data.templates import encode_prompts, response_ids
 from gspo.data.tokenizer import character_tokenizer
-from gspo.errors import DataError, RecipeError, VerifierError
+from gspo.errors import DataError, RecipeError
 from gspo.policy.model import check_folder
-from gspo.recipes.schema import ColdStartSection, FileData, NewModel, Recipe, TaskData
+from gspo.recipes.judges import build_judges
+from gspo.recipes.prepare_data import prepare_data
+from gspo.recipes.schema import ColdStartSection, NewModel, Recipe, TaskData
+from gspo.recorders.services import require
 from gspo.trainer.coldstart import Demonstration
 from gspo.types import Prompt
 from gspo.verifiers.base import Verifier
-from gspo.verifiers.exact import ExactVerifier
-from gspo.verifiers.function import FunctionVerifier
-from gspo.verifiers.loading import load_function
-from gspo.verifiers.strict import StrictlyWatched
 
 #: What transformers raises for files that are not what their names say.
 BROKEN_FILES = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
-#: Gold answers judged before anything is sampled.
-NUM_PROBES = 16
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Everything but the model. dropped: (id, tokens) of prompts left out for their length.
+    """Everything but the model. reports: what was read of the training and the held-out data, and
+    what of it was left out.
     verifier_digest, strict_digest: SHA-256 of a function's file. probed: gold answers that passed."""
 
     tokenizer: PreTrainedTokenizerBase
     prompts: Sequence[Prompt]
     held_out: Sequence[Prompt]
-    dropped: Sequence[tuple[str, int]]
+    reports: Sequence[DataReport]
     verifier: Verifier
     verifier_digest: str | None
     strict_digest: str | None
     probed: int
     context_tokens: int
-    task: Task | None
+    task: Task | GymTask | None
+
+    @property
+    def num_dropped(self) -> int:
+        """Rows of the data that were left out."""
+        return sum(report.num_dropped for report in self.reports)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of response ids, special tokens left out."""
@@ -66,37 +69,22 @@ class Prepared:
 
 def prepare(recipe: Recipe) -> Prepared:
     """Load and check. Raises RecipeError, DataError or VerifierError before any model is built."""
+    require(recipe.record.to)
     task = _task(recipe)
     tokenizer = _tokenizer(recipe, task)
     context = _context_tokens(recipe)
-    room = context - recipe.rollout.max_tokens
-    if room < 1:
-        raise RecipeError(
-            f"rollout.max_tokens is {recipe.rollout.max_tokens}, the model's context {context} tokens: no room for a prompt; lower the one or raise the other (model.max_positions of a new model)"
-        )
-    limit = min(recipe.data.max_prompt_tokens or room, room)
-    verifier, digest = _verifier(recipe, task)
-    strict, strict_digest = _strict(recipe)
-    train, held_out = _prompts(recipe, task)
-    encoded = encode_prompts(train, tokenizer, max_tokens=limit, too_long=recipe.data.overlong)
-    kept_out = (
-        encode_prompts(held_out, tokenizer, max_tokens=limit, too_long=recipe.data.overlong)
-        if held_out
-        else None
-    )
-    _check_sizes(recipe, encoded.prompts)
-    probed = _probe(verifier, encoded.prompts, "verifier")
-    if strict is not None:
-        _probe(strict, encoded.prompts, "strict grader")
-        verifier = StrictlyWatched(verifier, strict)
+    judges = build_judges(recipe, task)
+    data = prepare_data(recipe, task, tokenizer, context)
+    _check_sizes(recipe, data.prompts)
+    probed = judges.check(data.prompts)
     return Prepared(
         tokenizer=tokenizer,
-        prompts=encoded.prompts,
-        held_out=kept_out.prompts if kept_out else [],
-        dropped=[*encoded.dropped, *(kept_out.dropped if kept_out else [])],
-        verifier=verifier,
-        verifier_digest=digest,
-        strict_digest=strict_digest,
+        prompts=data.prompts,
+        held_out=data.held_out,
+        reports=data.reports,
+        verifier=judges.together,
+        verifier_digest=judges.verifier_digest,
+        strict_digest=judges.strict_digest,
         probed=probed,
         context_tokens=context,
         task=task,
@@ -109,7 +97,7 @@ def demonstrations(
     """The settings of the cold start, and the batch of each of its steps as token ids. RecipeError
     without a task or a cold start."""
     settings, task = recipe.coldstart, prepared.task
-    if settings is None or task is None:
+    if settings is None or not isinstance(task, Task):
         raise RecipeError(
             "a cold start needs a coldstart section and a task that makes demonstrations"
         )
@@ -131,18 +119,21 @@ def demonstrations(
     return settings, batch
 
 
-def _task(recipe: Recipe) -> Task | None:
-    if not isinstance(recipe.data, TaskData):
+def _task(recipe: Recipe) -> Task | GymTask | None:
+    data = recipe.data
+    if not isinstance(data, TaskData):
         return None
-    return make_task(recipe.data.task, **recipe.data.options)
+    if data.task.startswith(PREFIX):
+        return gym_task(data.task, data.options)
+    return make_task(data.task, **data.options)
 
 
-def _tokenizer(recipe: Recipe, task: Task | None) -> PreTrainedTokenizerBase:
+def _tokenizer(recipe: Recipe, task: Task | GymTask | None) -> PreTrainedTokenizerBase:
     folder = recipe.model.tokenizer or recipe.model.path
     if folder is None:
-        if task is None:
+        if not isinstance(task, Task):
             raise RecipeError(
-                "model has neither path nor tokenizer, and data.path brings none: set model.path to a Hugging Face folder, or model.tokenizer to the folder of a tokenizer"
+                f"model has neither path nor tokenizer, and {recipe.data.task or recipe.data.path} brings none: set model.path to a Hugging Face folder, or model.tokenizer to the folder of a tokenizer"
             )
         return character_tokenizer(task.characters)
     if not Path(folder).is_dir():
@@ -177,47 +168,6 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def _verifier(recipe: Recipe, task: Task | None) -> tuple[Verifier, str | None]:
-    section = recipe.verifier
-    if section.function is not None:
-        loaded = load_function(section.function)
-        return FunctionVerifier(loaded.function, section.function), loaded.sha256
-    if section.kind == "exact":
-        return ExactVerifier(section.marker), None
-    if task is None:
-        raise RecipeError(
-            "verifier.kind is 'task', but the prompts come from a file: set verifier.kind to exact or function"
-        )
-    return FunctionVerifier(task.reward, task.name), None
-
-
-def _strict(recipe: Recipe) -> tuple[Verifier | None, str | None]:
-    named = recipe.verifier.strict
-    if named is None:
-        return None, None
-    if named == "exact":
-        return ExactVerifier(recipe.verifier.marker), None
-    loaded = load_function(named)
-    return FunctionVerifier(loaded.function, named), loaded.sha256
-
-
-def _prompts(recipe: Recipe, task: Task | None) -> tuple[list[Prompt], list[Prompt]]:
-    data = recipe.data
-    if isinstance(data, FileData):
-        train = load_prompts(data.path, prompt=data.prompt, answer=data.answer)
-        if data.eval_path is None:
-            return train, []
-        held_out = load_prompts(data.eval_path, prompt=data.prompt, answer=data.answer)
-        return train, held_out[: recipe.evaluate.prompts]
-    if task is None:
-        raise RecipeError(f"data.task is {data.task!r}; wanted a task, or data.path to a file")
-    # The held-out questions are the same for every seed, so that runs can be compared.
-    return (
-        task.prompts("train", data.num_prompts, recipe.seed),
-        task.prompts("held_out", recipe.evaluate.prompts, 0),
-    )
-
-
 def _check_sizes(recipe: Recipe, prompts: Sequence[Prompt]) -> None:
     longest = max(len(p.ids) for p in prompts) + recipe.rollout.max_tokens
     budget = recipe.trainer.max_tokens_per_microbatch
@@ -229,22 +179,3 @@ def _check_sizes(recipe: Recipe, prompts: Sequence[Prompt]) -> None:
         raise RecipeError(
             f"a step takes rollout.prompts = {recipe.rollout.prompts} prompts, the data has {len(prompts)}; lower rollout.prompts to {len(prompts)} or less, or add prompts"
         )
-
-
-def _probe(verifier: Verifier, prompts: Sequence[Prompt], who: str) -> int:
-    """Judge the gold answer of some prompts: a verifier that refuses them would only teach noise."""
-    passed = 0
-    for prompt in prompts[:NUM_PROBES]:
-        verdict = verifier.probe(prompt)
-        if verdict is None:
-            continue
-        if verdict.failure is not None:
-            raise VerifierError(
-                f"the {who} broke on the gold answer of prompt {prompt.id}: {verdict.failure}"
-            )
-        if verdict.reward is None or verdict.reward <= 0:
-            raise VerifierError(
-                f"the {who} gives the gold answer of prompt {prompt.id} the reward {verdict.reward}; wanted more than 0. Check the answer column and the verifier with 'gspo verify'"
-            )
-        passed += 1
-    return passed

@@ -24,6 +24,7 @@ CHANGEABLE = (
     "engine.max_batch",
     "record.folder",
     "record.steps",
+    "record.to",
 )
 
 

@@ -28,8 +28,8 @@ from gspo.recipes.sections import (
     SavedModel,
     TaskData,
     TrainerSection,
-    VerifierSection,
 )
+from gspo.recipes.verifier_section import VerifierSection
 
 
 def _kind_of_model(value: Any) -> str:
@@ -67,7 +67,7 @@ class Recipe(Section):
         Discriminator(
             _kind_of_data,
             custom_error_type="kind_of_data",
-            custom_error_message="wanted either task (addition, countdown) or path (a file of prompts), "
+            custom_error_message="wanted either task (addition, countdown, reasoning_gym/NAME) or path (prompts), "
             "not both; `data={path: FILE}` replaces the whole section",
         ),
     ]

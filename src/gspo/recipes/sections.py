@@ -17,8 +17,10 @@ from gspo.recipes.fields import (
     Plain,
     Positive,
     Section,
+    Setting,
     Share,
     Switch,
+    TaskName,
     Text,
     Whole,
 )
@@ -79,58 +81,97 @@ class ColdStartSection(Section):
     """Keep the finished model and use it again while nothing it depends on has changed."""
 
 
-class TaskData(Section):
+class ChatSection(Section):
+    """Prompts of text as chat, for a model that was trained on conversations."""
+
+    system: Text | None = None
+    """System message in front of every conversation that has none; null is none."""
+    options: dict[str, Plain] = Field(default_factory=dict)
+    """Variables of the model's chat template, as {enable_thinking: false}."""
+
+
+class RefreshSection(Section):
+    """Rest prompts that teach nothing, by the pass rates of the run's own rollouts."""
+
+    every: Count
+    """Steps between two refreshes. A prompt that was sampled since the last and whose pass rate is
+    not in the range rests until the next; a step's prompts are always left."""
+    above: Share = 0.0
+    """Lowest pass rate, itself outside: 0 rests what nobody solved."""
+    below: Share = 1.0
+    """Highest pass rate, itself outside: 1 rests what everybody solved."""
+
+
+class PromptsSection(Section):
+    """What all kinds of data share."""
+
+    chat: ChatSection | None = None
+    """Prompts of text become user messages; null: they are continued as they are, and prompts of
+    messages go through the chat template either way. {} has no system message."""
+    max_prompt_tokens: Count | None = None
+    """Longest prompt, in tokens after the template; null is what the model has room for."""
+    overlong: Literal["error", "drop"] = "error"
+    """What happens to a longer prompt. Prompts are never cut: drop leaves it out and counts it."""
+    only: Text | None = None
+    """JSONL file of the prompts to train on, by their id, as `gspo prompts` writes it; null: all.
+    Held-out prompts are not filtered."""
+    refresh: RefreshSection | None = None
+    """Rest prompts that all or none of the responses solve; null: every prompt, in every epoch."""
+
+
+class TaskData(PromptsSection):
     """Prompts made on the fly."""
 
-    task: Literal["addition", "countdown"]
-    """Which task; it brings its own prompts, answers, verifier and demonstrations."""
+    task: TaskName
+    """Which task: addition or countdown, which bring demonstrations too, or reasoning_gym/NAME, any
+    data set of that package. It brings its own prompts, answers and verifier."""
     path: None = None
     """null: no file."""
-    options: dict[str, Plain] = Field(default_factory=dict)
+    options: dict[str, Setting] = Field(default_factory=dict)
     """Settings of the task, as {digits: 4} of addition; what is left out is the task's default."""
     num_prompts: Count = 4096
     """Training prompts; then they come again in another order. 4096 are never all seen in a demo."""
-    max_prompt_tokens: Count | None = None
-    """Longest prompt, in tokens after the template; null is what the model has room for."""
-    overlong: Literal["error", "drop"] = "error"
-    """What happens to a longer prompt. Prompts are never cut: drop leaves it out and counts it."""
 
 
-class FileData(Section):
-    """Prompts from a file: JSONL, CSV or Parquet."""
+class FileData(PromptsSection):
+    """Prompts from a file (JSONL, JSON, CSV, Parquet, Arrow), a folder, or a data set of the hub."""
 
     path: Text
-    """The training file, one prompt a row, relative to where gspo is started."""
+    """The training data: a file or folder, relative to where gspo is started, or a hub name."""
     task: None = None
     """null: no task."""
-    prompt: Text = "prompt"
-    """Column that holds the prompt: text, or a list of chat messages."""
-    answer: Text | None = "answer"
-    """Column that holds the gold answer; null where the verifier needs none."""
+    subset: Text | None = None
+    """Configuration of a hub data set that has several, as main; null is its only one."""
+    split: Text | None = None
+    """Split of a folder or hub data set; null is train. A file has none."""
+    columns: dict[str, Text | None] = Field(default_factory=dict)
+    """Columns that have other names in the data, ours first: {prompt: question, answer: solution};
+    {answer: null} where there are no answers, reward_model.ground_truth for a value inside another.
+    Prompts are text or a list of chat messages. Empty: prompt, and answer or verl's."""
+    bad_rows: Literal["error", "drop"] = "error"
+    """What happens to a row without prompt or answer, or with an id that came before. drop leaves
+    it out and counts it."""
     eval_path: Text | None = None
-    """File of held-out prompts for `evaluate`; null is no evaluation."""
-    max_prompt_tokens: Count | None = None
-    """Longest prompt, in tokens after the template; null is what the model has room for."""
-    overlong: Literal["error", "drop"] = "error"
-    """What happens to a longer prompt. Prompts are never cut: drop leaves it out and counts it."""
+    """Held-out prompts for `evaluate`, as path; null is no evaluation unless eval_split names one."""
+    eval_split: Text | None = None
+    """Split of eval_path, or of path where that is null."""
 
 
-class VerifierSection(Section):
-    """Who gives the reward."""
+class LengthScheduleSection(Section):
+    """The longest response grows evenly up to rollout.max_tokens."""
 
-    kind: Literal["task", "exact", "function"] = "task"
-    """task: the task's own. exact: the final answer equals the answer column. function: yours."""
-    function: Text | None = None
-    """file.py:name of a function (prompt, completion, **columns) -> float; only with kind function."""
-    marker: Text | None = None
-    """Text the final answer follows, as '####'; null is the whole response. Only with exact, as kind
-    or as strict."""
-    strict: Text | None = None
-    """A stricter grader, never trained on: file.py:name of a function, or exact. Its reward is
-    recorded beside the other, and an alarm tells when the two part; null is none."""
-    max_failed_share: Share = 0.02
-    """Share of the last 500 verdicts that may break before the run stops. A broken verdict
-    is left out, never a reward of 0; above 1 in 50 something is wrong with the verifier."""
+    start: Count
+    """Longest response of the first step, in tokens; at most max_tokens."""
+    steps: Annotated[Whole, Field(ge=2)]
+    """The step that is the first with max_tokens."""
+
+
+class DynamicSamplingSection(Section):
+    """Groups of equal rewards are replaced, as DAPO does (arXiv 2503.14476, section 3.2)."""
+
+    max_factor: Annotated[Number, Field(gt=1, le=100)] = 3.0
+    """Most prompts a step may sample, in multiples of rollout.prompts. Then the step is filled with
+    groups that teach nothing; a step that has nothing else ends the run."""
 
 
 class RolloutSection(Section):
@@ -142,6 +183,11 @@ class RolloutSection(Section):
     """Responses a prompt; each is compared with the others of its group, so at least 2."""
     max_tokens: Count = 64
     """Longest response, in tokens; a longer one is cut off and counts as truncated."""
+    length_schedule: LengthScheduleSection | None = None
+    """Shorter responses at first; null: max_tokens from the first step on."""
+    dynamic_sampling: DynamicSamplingSection | None = None
+    """Replace groups whose rewards are all equal by new prompts; null: they stay, and teach
+    nothing."""
     temperature: Positive = 1.0
     """Divides the logits, in engine and trainer alike. 1: the policy itself."""
     top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
@@ -236,3 +282,7 @@ class RecordSection(Section):
     """Folder of all runs, relative to where gspo is started."""
     steps: Switch = True
     """Write every response to steps/*.parquet; calibrate and replay read them."""
+    to: list[Literal["tensorboard", "wandb", "trackio"]] = Field(default_factory=list)
+    """Services that get the metrics too, as files in the run folder; each needs its extra, as
+    gspo[tensorboard]. wandb is offline unless WANDB_MODE says online. Empty: the run folder is
+    whole without them."""

@@ -28,6 +28,7 @@ from gspo.recorders.base import ResponseRow
 from gspo.recorders.console import ConsoleRecorder
 from gspo.recorders.reader import Run, open_run
 from gspo.recorders.run_folder import RunFolder, refuse_content
+from gspo.recorders.services import mirrors
 from gspo.stats import Mean, Statistic
 from gspo.trainer.checkpoint import Checkpoint, CheckpointStore
 from gspo.trainer.clip_control import ClipEvent
@@ -36,7 +37,6 @@ from gspo.trainer.interrupt import stop_on_signals
 from gspo.trainer.loop import run_loop
 from gspo.trainer.parts import Parts
 from gspo.trainer.state import TrainState
-from gspo.trainer.stream import RolloutStream
 from gspo.trainer.strict import strict_stats
 from gspo.trainer.watch import Watch
 
@@ -111,7 +111,8 @@ class Session:
             else RunFolder.create(path, info=info, recipe=text)
         )
         self._recorded = self._state.step
-        self._watch = Watch([self._folder, console])
+        self._mirrors = mirrors(recipe.record.to, path, self._mirror_failed)
+        self._watch = Watch([self._folder, console, *self._mirrors])
         if resume:
             recorded = open_run(path)
             self._watch.catch_up(recorded.metrics(), recorded.events())
@@ -123,6 +124,9 @@ class Session:
 
     def run(self) -> Run:
         """From the state to the end."""
+        for report in self._prepared.reports:
+            for line in report.lines():
+                self._console.note(line)
         for guard in guards(self._recipe):
             self._folder.event("guard", step=self._state.step, rule=guard.rule, text=guard.text)
             self._console.note(f"note: {guard.text}")
@@ -144,6 +148,7 @@ class Session:
             self._console.note(f"stopped after step {state.step}")
             raise KeyboardInterrupt
         self._evaluate(state.step)
+        self._close_mirrors()
         self._folder.finished(state.step)
         self._folder.close()
         return open_run(self._folder.path)
@@ -161,6 +166,7 @@ class Session:
     def close(self) -> None:
         """Give up the run folder and the engine."""
         self._engine.close()
+        self._close_mirrors()
         self._folder.close()
 
     def _start_model(self, start: Checkpoint | None) -> tuple[PreTrainedModel, str]:
@@ -177,12 +183,9 @@ class Session:
 
     def _parts(self) -> Parts:
         recipe = self._recipe
-        sampling = build.rollout_sampling(recipe)
         return Parts(
             plan=build.build_plan(recipe),
-            stream=RolloutStream(
-                self._engine, self._prepared.prompts, sampling, recipe.rollout.prompts
-            ),
+            stream=build.build_stream(recipe, self._engine, self._prepared.prompts),
             verifier=self._prepared.verifier,
             policy=self._policy,
             reference=self._reference(),
@@ -216,7 +219,8 @@ class Session:
             stats = {**stats, **strict_stats(rows)}
         self._folder.step(step, stats, rows if self._recipe.record.steps else [])
         self._recorded = step
-        self._console.step(step, stats, rows)
+        for recorder in (self._console, *self._mirrors):
+            recorder.step(step, stats, rows)
         self._watch.step(step, stats, event)
 
     def _evaluate(self, step: int) -> None:
@@ -240,8 +244,20 @@ class Session:
             **result.numbers(),
         )
         self._folder.step(step, stats, [])
-        self._console.step(step, stats, [])
+        for recorder in (self._console, *self._mirrors):
+            recorder.step(step, stats, [])
         self._watch.evaluated(step, {"num_prompts": result.num_prompts, **result.numbers()})
+
+    def _mirror_failed(self, name: str, reason: str) -> None:
+        self._folder.event("recorder_failed", step=self._recorded, recorder=name, reason=reason)
+        self._console.note(
+            f"{name} failed ({reason}); it gets nothing more of this part of the run. The run goes on, and its folder has everything"
+        )
+
+    def _close_mirrors(self) -> None:
+        """Before the folder, in which a failure is told."""
+        for mirror in self._mirrors:
+            mirror.close()
 
     def _folder_evals(self) -> list[int]:
         return open_run(self._folder.path).evals()
@@ -280,7 +296,8 @@ def run_info(
         "num_threads": torch.get_num_threads(),
         "num_prompts": len(prepared.prompts),
         "num_held_out": len(prepared.held_out),
-        "num_dropped_prompts": len(prepared.dropped),
+        "num_dropped_prompts": prepared.num_dropped,
+        "data": [report.record() for report in prepared.reports],
         "data_digest": prepared.data_digest(),
         "tokenizer_digest": prepared.tokenizer_digest(),
         "verifier_digest": prepared.verifier_digest,

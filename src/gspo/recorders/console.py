@@ -5,7 +5,6 @@ Everything goes to stderr unless a console is given, so stdout stays free for --
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +17,10 @@ from rich.text import Text
 
 from gspo.recorders.base import ResponseRow
 from gspo.recorders.sanitize import visible
+from gspo.recorders.wording import duration, number
 from gspo.stats import Statistic
 from gspo.types import Alarm
 
-ABSENT = "-"
 REFRESHES_PER_S = 4.0
 LINES_A_TASK = 10  # lines a long task prints off a terminal
 ALARM_CHARS = 500
@@ -98,7 +97,7 @@ class ConsoleRecorder:
 
     def alarm(self, alarm: Alarm) -> None:
         """Printed once, and kept in sight on a terminal."""
-        evidence = f" {_number(alarm.value)} (threshold {_number(alarm.threshold)})"
+        evidence = f" {number(alarm.value)} (threshold {number(alarm.threshold)})"
         text = (
             f"alarm at step {alarm.step}: {alarm.rule}{evidence}. {alarm.cause} Try: {alarm.advice}"
         )
@@ -178,24 +177,8 @@ class ConsoleRecorder:
         return f"{duration(now - began)} elapsed, {duration(left_s)} left"
 
 
-def duration(seconds: float) -> str:
-    """Two units at most.
-
-    >>> [duration(s) for s in (7.24, 65.0, 7380.0)]
-    ['7.2 s', '1 min 5 s', '2 h 3 min']
-    """
-    if not math.isfinite(seconds):
-        return ABSENT
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest_s = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest_s} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def _described(values: Mapping[str, Any]) -> str:
-    texts = {name: _number(value) for name, value in values.items()}
+    texts = {name: number(value) for name, value in values.items()}
     parts = []
     for name, label in SHOWN.items():
         if name not in texts or name in ("clip/cut_low", "clip/cut_high"):
@@ -207,13 +190,3 @@ def _described(values: Mapping[str, Any]) -> str:
         if name == "clip/cut_share" and "clip/cut_low" in texts and "clip/cut_high" in texts:
             parts[-1] += f" (low {texts['clip/cut_low']}, high {texts['clip/cut_high']})"
     return "  ".join(parts)
-
-
-def _number(value: float | int | None) -> str:
-    if value is None:
-        return ABSENT
-    if not math.isfinite(value):
-        return str(value)
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
