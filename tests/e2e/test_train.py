@@ -173,7 +173,7 @@ def test_own_data_and_own_function(gspo, small, tmp_path):
         "own-data",
         "model.path=runs/start/checkpoints/step-000002/model",
         "data.path=own.jsonl",
-        "data.answer=null",
+        "data.columns.answer=null",
         "verifier.function=reward.py:reward",
         "name=own",
         *(s for s in small if s.startswith(("rollout", "trainer"))),

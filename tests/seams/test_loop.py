@@ -264,3 +264,34 @@ def test_evaluation_comes_every_so_many_steps_but_not_at_the_end():
     parts = parts_of(recorded, policy, good, evaluate_every=1)
     run_loop(parts, TrainState(seed=0), StopRequest())
     assert recorded.evaluated == [1, 2]
+
+
+def test_a_run_without_any_signal_ends_with_its_progress_kept():
+    """Every reward is the same from step 2 on: sampled up to the bound, then an end that says so."""
+    recorded, policy = Recorded(), FakePolicy()
+    sampled = []
+
+    def answers(prompt, sample):
+        sampled.append(prompt.id)
+        return "same" if len(sampled) > 8 else good(prompt, sample)
+
+    parts = parts_of(recorded, policy, answers)
+    sampling = Sampling(num_samples=2, max_tokens=8)
+    stream = RolloutStream(
+        ScriptedEngine(answers), PROMPTS, sampling, prompts_per_step=4, max_factor=3
+    )
+    with pytest.raises(DataError, match="step 2 sampled 12 prompts and the rewards of each were"):
+        run_loop(replace(parts, stream=stream), TrainState(seed=0), StopRequest())
+    assert len(sampled) == 8 + 2 * 12
+    assert [state.step for state in recorded.saved] == [1]
+    assert recorded.steps[1][0]["dynamic/sampled_groups"] == 4
+
+
+def test_a_broken_verifier_is_told_as_such_under_dynamic_sampling():
+    recorded, policy = Recorded(), FakePolicy()
+    parts = parts_of(recorded, policy, lambda prompt, sample: "broken")
+    sampling = Sampling(num_samples=2, max_tokens=8)
+    engine = ScriptedEngine(lambda prompt, sample: "broken")
+    stream = RolloutStream(engine, PROMPTS, sampling, prompts_per_step=4, max_factor=3)
+    with pytest.raises(VerifierError, match="failed on 8 of the last 8"):
+        run_loop(replace(parts, stream=stream), TrainState(seed=0), StopRequest())

@@ -11,6 +11,8 @@ from gspo.types import Prompt, Rollout
 from gspo.verifiers.base import Verifier
 from gspo.verifiers.exact import ExactVerifier
 from gspo.verifiers.function import FunctionVerifier
+from gspo.verifiers.math import MathVerifier
+from gspo.verifiers.parts import Part, WeightedParts
 from gspo.verifiers.strict import StrictlyWatched
 
 
@@ -48,6 +50,17 @@ CASES = {
     ),
     "watched": Case(
         StrictlyWatched(ExactVerifier(marker=">"), FunctionVerifier(ours, "ours")),
+        MADE,
+        f"so >{MADE.answer}",
+        ">1",
+    ),
+    "math": Case(
+        MathVerifier(), replace(MADE, columns={}), rf"so \boxed{{{MADE.answer}.0}}", r"\boxed{1}"
+    ),
+    "parts": Case(
+        WeightedParts(
+            (Part("right", ExactVerifier(marker=">")), Part("none", ExactVerifier(), 0.0))
+        ),
         MADE,
         f"so >{MADE.answer}",
         ">1",

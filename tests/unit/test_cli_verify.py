@@ -79,6 +79,38 @@ def test_a_function_with_its_columns_and_its_failures(verify, tmp_path):
     assert "chatter" in result.stderr
 
 
+def test_mathematics(verify):
+    rows = [
+        {"id": 1, "answer": "1/2", "completion": r"\boxed{\frac{1}{2}}"},
+        {"id": 2, "answer": "1/2", "completion": "0.5"},
+        {"id": 3, "answer": "x + * 2", "completion": "4"},
+        {"id": 4, "answer": "1/3", "completion": "#### 0.3333333"},
+    ]
+    plain = verdicts(verify("math", rows, "--json"))
+    assert [reward for _, reward, _ in plain] == [1, 1, None, 1]
+    assert "cannot be read as mathematics" in plain[2][2]
+    strict = verify("math", rows, "--answer-in", "hash", "--exact-form", "--json")
+    assert [reward for _, reward, _ in verdicts(strict)] == [0, 0, None, 0]
+
+
+def test_the_form(verify):
+    rows = [{"completion": "<think>a</think><answer>b</answer>"}, {"completion": "b"}]
+    assert [reward for _, reward, _ in verdicts(verify("format", rows, "--json"))] == [1, 0]
+    result = verify("regex", rows, "--pattern", "^b", "--json")
+    assert [reward for _, reward, _ in verdicts(result)] == [0, 1]
+
+
+def test_a_function_with_a_limit(verify, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def f(completion):\n    while completion == 'x': pass\n    return 1\n"
+    )
+    rows = [{"id": 1, "completion": "x"}, {"id": 2, "completion": "y"}]
+    result = verify(
+        "function", rows, "--function", f"{tmp_path}/mine.py:f", "--limit-s", "1", "--json"
+    )
+    assert verdicts(result) == [(1, None, "timeout: killed after 1 s"), (2, 1, None)]
+
+
 def test_a_table_for_people(verify):
     result = verify("exact", [{"id": "a\x1b", "answer": "1", "completion": "1"}])
     assert result.stdout.splitlines() == ["id  reward  failure", "a␛       1  -"]
@@ -93,6 +125,9 @@ def test_a_table_for_people(verify):
         ("exact", [], ["--function", "f.py:g"], 2, "--function is of kind function, not of exact"),
         ("addition", [], ["--marker", "#"], 2, "--marker is of kind exact, not of addition"),
         ("function", [], [], 2, "needs --function file.py:name"),
+        ("regex", [], [], 2, "needs --pattern TEXT"),
+        ("math", [], ["--answer-in", "end"], 2, "--answer-in is 'end'"),
+        ("exact", [], ["--limit-s", "1"], 2, "--limit-s is of kind function or math"),
         ("function", [], ["--function", "no.py:f"], 2, "there is no file"),
         ("maths", [], [], 2, "Invalid value"),
     ],

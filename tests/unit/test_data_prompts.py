@@ -25,7 +25,7 @@ def load(tmp_path):
         if isinstance(content, list):
             content = lines(content)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return load_prompts(path, **settings)
+        return load_prompts(path, **settings).prompts
 
     return write_and_load
 
@@ -39,9 +39,11 @@ def test_a_row_by_hand(load):
 
 
 def test_columns_are_named_by_the_recipe(load):
-    (prompt,) = load([{"q": "6*7?", "gold": "42", "id": 9}], prompt="q", answer="gold")
+    (prompt,) = load(
+        [{"q": "6*7?", "gold": "42", "id": 9}], columns={"prompt": "q", "answer": "gold"}
+    )
     assert (prompt.id, prompt.text, prompt.answer, prompt.columns) == ("9", "6*7?", "42", {})
-    (prompt,) = load([{"prompt": "6*7?", "answer": "42"}], answer=None)
+    (prompt,) = load([{"prompt": "6*7?", "answer": "42"}], columns={"answer": None})
     assert (prompt.answer, prompt.columns) == (None, {"answer": "42"})
 
 
@@ -132,7 +134,8 @@ def test_a_missing_file_and_an_unknown_kind(tmp_path):
     with pytest.raises(DataError, match=r"absent\.jsonl is not there"):
         load_prompts(tmp_path / "absent.jsonl")
     with pytest.raises(
-        DataError, match=r"ends in '\.pkl'; wanted one of \.jsonl, \.csv, \.parquet"
+        DataError,
+        match=r"ends in '\.pkl'; wanted one of \.jsonl, \.json, \.csv, \.parquet, \.arrow",
     ):
         load_prompts(tmp_path / "data.pkl")
 
@@ -161,13 +164,13 @@ def test_parquet_gives_what_jsonl_gives(load, tmp_path):
         },
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data.parquet")
-    assert load_prompts(tmp_path / "data.parquet") == load(rows)
+    assert load_prompts(tmp_path / "data.parquet").prompts == load(rows)
 
 
 def test_csv_guesses_no_types(tmp_path):
     path = tmp_path / "data.csv"
     path.write_bytes('\ufeffprompt,answer,day,note\n"a, ""b""\nc",007,2024-01-01,\n'.encode())
-    (prompt,) = load_prompts(path)
+    (prompt,) = load_prompts(path).prompts
     assert (prompt.text, prompt.answer) == ('a, "b"\nc', "007")
     assert prompt.columns == {"day": "2024-01-01"}
     path.write_text("prompt,answer\nx,1\ny\n")

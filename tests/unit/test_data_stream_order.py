@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gspo.data.stream_order import next_prompts, prompt_indices
+from gspo.data.stream_order import prompt_indices, prompt_places, prompts_at
 from gspo.errors import DataError
 from gspo.types import Prompt
 
@@ -54,6 +54,10 @@ def test_resume_at_or_near_an_epoch_boundary_goes_on(saved_after_steps):
 def test_no_row_is_lost_when_the_batch_does_not_divide_the_data():
     """5 rows, batch 4: the last partial batch is filled from the next epoch."""
     assert set(prompt_indices(5, 0, 0, 4) + prompt_indices(5, 0, 4, 4)) == set(range(5))
+
+
+def next_prompts(prompts, seed, cursor, count):
+    return prompts_at(prompts, prompt_places(len(prompts), seed, cursor, count))
 
 
 def test_copies_in_one_step_have_ids_of_their_own():

@@ -76,7 +76,7 @@ def test_a_path_turns_the_section_into_the_other_kind(tmp_path):
         assert changed.data == FileData(path="a.jsonl")
     assert loaded(
         "own-data", ["data.task=addition", "verifier={}", "rollout.max_tokens=64"]
-    ).data == TaskData(task="addition", max_prompt_tokens=512, overlong="drop")
+    ).data == TaskData(task="addition", overlong="drop")
 
 
 def test_an_override_is_never_taken_along():

@@ -9,7 +9,8 @@ import torch
 
 from gspo.errors import DataError, RecipeError
 from gspo.types import Prompt, Rollout, Verdict
-from gspo.verifiers.function import FunctionVerifier, contained, verdict_of
+from gspo.verifiers.contained import contained
+from gspo.verifiers.function import FunctionVerifier, verdict_of
 
 PROMPT = Prompt(
     id="p", text="What is 6*7?", ids=(1,), answer="42", source="sums", columns={"tests": ["t"]}

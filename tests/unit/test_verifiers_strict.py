@@ -69,16 +69,19 @@ def test_means_are_over_responses_that_both_scored():
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["verifier.strict=strictly"], "verifier.strict is 'strictly'; wanted exact, file.py:name"),
+        (
+            ["verifier.strict=strictly"],
+            "verifier.strict is 'strictly'; wanted exact, math, file.py:name",
+        ),
         (["verifier.marker='#'"], "verifier.marker goes with verifier.kind: exact"),
         (
             [
-                "data={path: a.jsonl, answer: null}",
+                "data={path: a.jsonl, columns: {answer: null}}",
                 "model.path=/m",
                 "coldstart=null",
                 "verifier={kind: function, function: 'a.py:f', strict: exact}",
             ],
-            "data.answer is null, but verifier.strict: exact compares with it",
+            "data.columns.answer is null, but verifier.strict: exact compares with it",
         ),
     ],
 )

@@ -16,8 +16,7 @@ from gspo.errors import DataError, RecipeError
 if TYPE_CHECKING:
     from gspo.data.files import Row
     from gspo.types import Prompt, Rollout, Verdict
-    from gspo.verifiers.exact import ExactVerifier
-    from gspo.verifiers.function import FunctionVerifier
+    from gspo.verifiers.base import Verifier
 
 OWN_COLUMNS = ("id", "prompt", "answer", "completion")
 
@@ -26,7 +25,11 @@ class Kind(StrEnum):
     """Verifiers that can be tried; the last two are those of the tasks."""
 
     exact = "exact"
+    math = "math"
+    code = "code"
     function = "function"
+    regex = "regex"
+    form = "format"
     addition = "addition"
     countdown = "countdown"
 
@@ -47,15 +50,35 @@ def verify(
             help="JSONL: a row has completion, id, and the columns the verifier reads, as answer."
         ),
     ],
-    function: Annotated[str | None, typer.Option(help="file.py:name, for kind function.")] = None,
+    function: Annotated[str | None, typer.Option(help="function: file.py:name.")] = None,
     marker: Annotated[
-        str | None, typer.Option(help="Text the answer stands behind, for kind exact.")
+        str | None, typer.Option(help="exact: text the answer stands behind.")
+    ] = None,
+    pattern: Annotated[str | None, typer.Option(help="regex: the pattern.")] = None,
+    answer_in: Annotated[
+        str | None, typer.Option(help="math: any, box, tag, hash, phrase or bare.")
+    ] = None,
+    exact_form: Annotated[
+        bool | None, typer.Option("--exact-form", help="math: the strict comparison.")
+    ] = None,
+    sandbox: Annotated[str | None, typer.Option(help="code: auto, or none.")] = None,
+    limit_s: Annotated[
+        float | None, typer.Option(help="function, math, code, regex: seconds a verdict.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Judge written responses of a file."""
+    settings = {
+        "function": function,
+        "marker": marker,
+        "pattern": pattern,
+        "answer_in": answer_in,
+        "exact_form": exact_form,
+        "sandbox": sandbox,
+        "limit_s": limit_s,
+    }
     with stdout_kept_clean():
-        verifier = _verifier(kind, function, marker)
+        verifier = _verifier(kind, {name: v for name, v in settings.items() if v is not None})
         verdicts = [
             {"id": row_id, "reward": verdict.reward, "failure": verdict.failure}
             for row_id, verdict in _judged(verifier, file, kind)
@@ -66,32 +89,36 @@ def verify(
         print_table(("id", "reward", "failure"), [tuple(verdict.values()) for verdict in verdicts])
 
 
-def _verifier(
-    kind: Kind, function: str | None, marker: str | None
-) -> ExactVerifier | FunctionVerifier:
+def _verifier(kind: Kind, settings: dict[str, Any]) -> Verifier:
+    from pydantic import ValidationError
+
     from gspo.data.tasks import make_task
-    from gspo.verifiers.exact import ExactVerifier
-    from gspo.verifiers.function import FunctionVerifier
-    from gspo.verifiers.loading import load_function
+    from gspo.recipes.judges import build_grader
+    from gspo.recipes.verifier_section import NEEDED, SETTINGS_OF, GraderSection
 
-    for name, value, owner in (
-        ("--function", function, Kind.function),
-        ("--marker", marker, Kind.exact),
-    ):
-        if value is not None and kind is not owner:
-            raise RecipeError(f"{name} is of kind {owner}, not of {kind}; leave it out")
-    if kind is Kind.exact:
-        return ExactVerifier(marker)
-    if kind is Kind.function:
-        if function is None:
-            raise RecipeError("kind function needs --function file.py:name")
-        return FunctionVerifier(load_function(function).function, function)
-    return FunctionVerifier(make_task(kind).reward, kind)
+    for name in settings:
+        option = f"--{name.replace('_', '-')}"
+        if kind not in SETTINGS_OF[name]:
+            raise RecipeError(
+                f"{option} is of kind {' or '.join(SETTINGS_OF[name])}, not of {kind}; leave it out"
+            )
+    if kind in TASKS:
+        return build_grader(GraderSection(kind="task"), 0, make_task(kind), [])
+    for name in NEEDED.get(kind.value, ()):
+        if name not in settings:
+            what = " file.py:name" if name == "function" else " TEXT"
+            raise RecipeError(f"kind {kind} needs --{name.replace('_', '-')}{what}")
+    try:
+        section = GraderSection.model_validate({"kind": kind.value, **settings})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RecipeError(
+            f"--{str(first['loc'][0]).replace('_', '-')} is {first['input']!r}: {first['msg']}"
+        ) from None
+    return build_grader(section, 0, None, [])
 
 
-def _judged(
-    verifier: ExactVerifier | FunctionVerifier, file: Path, kind: Kind
-) -> Iterator[tuple[Any, Verdict]]:
+def _judged(verifier: Verifier, file: Path, kind: Kind) -> Iterator[tuple[Any, Verdict]]:
     from gspo.data.files import read_rows
 
     num_rows = 0
@@ -105,14 +132,13 @@ def _judged(
         raise DataError(f"{file} holds no row; wanted rows with id, completion and answer")
 
 
-def _verdict(
-    verifier: ExactVerifier | FunctionVerifier, prompt: Prompt, rollout: Rollout
-) -> Verdict:
+def _verdict(verifier: Verifier, prompt: Prompt, rollout: Rollout) -> Verdict:
     """A row that the verifier cannot take is a failed one; the others are judged all the same."""
     from gspo.types import Verdict
+    from gspo.verifiers.base import check_prompts
 
     try:
-        verifier.check(prompt)
+        check_prompts(verifier, [prompt])
     except DataError as error:
         return Verdict.failed(str(error))
     return verifier.judge(prompt, [rollout])[0]
@@ -120,7 +146,8 @@ def _verdict(
 
 def _written(row: Row) -> tuple[Prompt, Rollout]:
     """A row as a prompt and a response that nobody sampled."""
-    from gspo.types import Prompt, Rollout
+    from gspo.types import Prompt
+    from gspo.verifiers.written import written
 
     values = row.values
     completion = values.get("completion")
@@ -142,13 +169,4 @@ def _written(row: Row) -> tuple[Prompt, Rollout]:
             if name not in OWN_COLUMNS and value is not None
         },
     )
-    rollout = Rollout(
-        prompt_ids=(),
-        response_ids=(),
-        trained=(),
-        engine_logp=(),
-        text=completion,
-        finish="stop",
-        version=0,
-    )
-    return prompt, rollout
+    return prompt, written(completion)

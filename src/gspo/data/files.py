@@ -1,6 +1,6 @@
-"""Rows of JSONL, CSV and Parquet files, as plain Python values.
+"""Rows of JSONL, JSON and CSV files, as plain Python values, and the choice of a reader by suffix.
 
-JSONL has a reader of our own: values stay what they are in the file (no column type is guessed
+JSON has a reader of our own: values stay what they are in the file (no column type is guessed
 from the first rows), and what is wrong is named by file and line.
 """
 
@@ -11,14 +11,16 @@ import io
 import json
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from gspo.errors import DataError
+
+MAX_FIELD_CHARACTERS = (
+    2**31 - 1
+)  # of a CSV field; Python's own 131,072 is less than a long document
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,16 @@ class Row:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Rows of a .jsonl, .csv or .parquet file."""
-    readers = {".jsonl": read_jsonl, ".csv": read_csv, ".parquet": read_parquet}
+    """Rows of a .jsonl, .json, .csv, .parquet or .arrow file."""
+    from gspo.data.tables import read_arrow, read_parquet
+
+    readers = {
+        ".jsonl": read_jsonl,
+        ".json": read_json,
+        ".csv": read_csv,
+        ".parquet": read_parquet,
+        ".arrow": read_arrow,
+    }
     if path.suffix not in readers:
         raise DataError(f"{path} ends in {path.suffix!r}; wanted one of {', '.join(readers)}")
     if not path.is_file():
@@ -53,7 +63,30 @@ def read_jsonl(path: Path) -> Iterator[Row]:
             text = _utf8(line, where, may_have_mark=line_number == 1)
             if text.strip():
                 number += 1
-                yield Row(number, where, _json_object(text, where))
+                value = _strict_json(text, where)
+                if not isinstance(value, dict):
+                    raise DataError(
+                        f"{where}: the line holds a {type(value).__name__}; wanted a JSON object {{…}}"
+                    )
+                yield Row(number, where, value)
+
+
+def read_json(path: Path) -> Iterator[Row]:
+    """A list of objects. A file that does not begin with "[" is read as JSONL, which many name
+    .json."""
+    with path.open("rb") as file:
+        start = file.read(3).removeprefix(b"\xef\xbb\xbf") + file.read(1 << 16)
+    if not start.lstrip().startswith(b"["):
+        yield from read_jsonl(path)
+        return
+    text = _utf8(path.read_bytes(), str(path), may_have_mark=True)
+    for number, value in enumerate(_strict_json(text, str(path)), start=1):
+        where = f"{path} row {number}"
+        if not isinstance(value, dict):
+            raise DataError(
+                f"{where}: the list holds a {type(value).__name__}; wanted JSON objects {{…}}"
+            )
+        yield Row(number, where, value)
 
 
 def read_csv(path: Path) -> Iterator[Row]:
@@ -66,34 +99,26 @@ def read_csv(path: Path) -> Iterator[Row]:
         yield Row(number, where, {str(name): value or None for name, value in values.items()})
 
 
-def _csv_rows(text: str, path: Path) -> Iterator[dict[str | None, Any]]:
+def _csv_rows(text: str, path: Path) -> list[dict[str | None, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
-        header = reader.fieldnames or []
-        if len(set(header)) < len(header):
-            raise DataError(f"{path}: the header names a column twice: {', '.join(header)}")
-        for row in reader:
-            yield {**row}
+        with _long_csv_fields():
+            header = reader.fieldnames or []
+            if len(set(header)) < len(header):
+                raise DataError(f"{path}: the header names a column twice: {', '.join(header)}")
+            return [{**row} for row in reader]
     except csv.Error as error:
         raise DataError(f"{path} line {reader.line_num}: {error}") from error
 
 
-def read_parquet(path: Path) -> Iterator[Row]:
-    """Rows of a Parquet file as the Python values that JSONL would give: lists, not arrays, and no
-    key that Parquet filled in with null."""
+@contextmanager
+def _long_csv_fields() -> Iterator[None]:
+    """The limit belongs to the whole process, so it is put back."""
+    before = csv.field_size_limit(MAX_FIELD_CHARACTERS)
     try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path} is no Parquet file: {error}") from error
-    number = 0
-    with file:
-        try:
-            for batch in file.iter_batches():
-                for values in batch.to_pylist():
-                    number += 1
-                    yield Row(number, f"{path} row {number}", _without_nulls(values))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"{path} cannot be read after row {number}: {error}") from error
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
@@ -105,8 +130,8 @@ def _utf8(raw: bytes, where: str, *, may_have_mark: bool) -> str:
         ) from error
 
 
-def _json_object(text: str, where: str) -> dict[str, Any]:
-    """A strict JSON object: no NaN, no number beyond float64, no half of a surrogate pair."""
+def _strict_json(text: str, where: str) -> Any:
+    """Strict JSON: no NaN, no number beyond float64, no half of a surrogate pair."""
     try:
         value = json.loads(
             text,
@@ -118,10 +143,6 @@ def _json_object(text: str, where: str) -> dict[str, Any]:
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise DataError(
-            f"{where}: the line holds a {type(value).__name__}; wanted a JSON object {{…}}"
-        )
     return value
 
 
@@ -140,13 +161,4 @@ def _refuse_constant(name: str) -> float:
 def _finite(text: str) -> float:
     if math.isinf(value := float(text)):
         raise ValueError(f"{text} is beyond what a float64 holds")
-    return value
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        pairs = value.items()
-        return {key: _without_nulls(item) for key, item in pairs if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
     return value

@@ -26,7 +26,7 @@ def prompt_indices(num_prompts: int, seed: int, cursor: int, count: int) -> list
     """Indices of the `count` prompts at positions cursor, cursor + 1, …
 
     They may cross the end of an epoch, and `count` may be larger than `num_prompts`: an index can
-    then come up again, `next_prompts` tells the copies apart.
+    then come up again, `prompt_places` tells the copies apart.
     """
     if num_prompts < 1:
         raise DataError(
@@ -40,17 +40,24 @@ def prompt_indices(num_prompts: int, seed: int, cursor: int, count: int) -> list
     return [_epoch_order(num_prompts, seed, epoch)[place] for epoch, place in places]
 
 
-def next_prompts(prompts: Sequence[Prompt], seed: int, cursor: int, count: int) -> list[Prompt]:
-    """The prompts of one step. One that comes up again in the same step is a group of its own:
-    its id ends in "#2", "#3", …, so that it gets random numbers of its own."""
+def prompt_places(num_prompts: int, seed: int, cursor: int, count: int) -> list[tuple[int, int]]:
+    """(index, copy) of the same prompts; copy counts from 1 how often one came among them, so that
+    each can be a group of its own."""
     times: Counter[int] = Counter()
-    chosen: list[Prompt] = []
-    for index in prompt_indices(len(prompts), seed, cursor, count):
+    places: list[tuple[int, int]] = []
+    for index in prompt_indices(num_prompts, seed, cursor, count):
         times[index] += 1
-        prompt = prompts[index]
-        again = times[index] > 1
-        chosen.append(replace(prompt, id=f"{prompt.id}#{times[index]}") if again else prompt)
-    return chosen
+        places.append((index, times[index]))
+    return places
+
+
+def prompts_at(prompts: Sequence[Prompt], places: Sequence[tuple[int, int]]) -> list[Prompt]:
+    """The prompts at these places. One that comes again is a group of its own: its id ends in "#2",
+    "#3", …, so that it gets random numbers of its own."""
+    return [
+        prompts[k] if copy == 1 else replace(prompts[k], id=f"{prompts[k].id}#{copy}")
+        for k, copy in places
+    ]
 
 
 @lru_cache(maxsize=2)  # a step reads one epoch, or two at its end

@@ -1,7 +1,7 @@
 """Tasks made on the fly: seeded, nothing downloaded, questions without end.
 
 A task is a frozen settings object. Its `reward` is a verifier function: `(completion, answer,
-**columns) -> float`, to be wrapped like any other.
+**columns) -> float`, to be wrapped like any other. Those of reasoning-gym are in gym.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TASKS: dict[str, type[Addition] | type[Countdown]] = {
 
 
 def make_task(name: str, **settings: Any) -> Task:
-    """The task of this name, with its settings.
+    """Our own task of this name, with its settings.
 
     >>> make_task("addition", digits=3).max_response_tokens
     27

@@ -1,14 +1,15 @@
 """Text or messages to prompt ids: the one place. Engine and trainer both see this list.
 
 A prompt of messages goes through the tokenizer's chat template, which then writes every special
-token itself. A prompt of text is tokenised as it is, with one BOS in front if the tokenizer adds
+token itself; with `Chat`, a prompt of text becomes a message first. Another prompt of text is tokenised as it is, with one BOS in front if the tokenizer adds
 one by default; an EOS that a tokenizer would append is left out: the prompt is to be continued.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from jinja2 import TemplateError
@@ -19,6 +20,15 @@ from gspo.errors import DataError
 from gspo.types import Prompt
 
 NUM_NAMED = 5  # prompts that an error lists before it only counts
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A prompt of text becomes a user message, a system message stands before it, and before any
+    conversation that has none. options: variables of the chat template, as enable_thinking."""
+
+    system: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,7 @@ def encode_prompts(
     *,
     max_tokens: int,
     too_long: Literal["error", "drop"] = "error",
+    chat: Chat | None = None,
 ) -> EncodedPrompts:
     """Fill `ids`, and `text` where the prompt is messages: the text the model sees.
 
@@ -43,7 +54,7 @@ def encode_prompts(
     """
     if not prompts:
         raise DataError(f"there are {len(prompts)} prompts to encode; wanted at least one")
-    rendered = [_rendered(prompt, tokenizer) for prompt in prompts]
+    rendered = [_rendered(_as_chat(prompt, chat), tokenizer, chat or Chat()) for prompt in prompts]
     encoded = _encode(rendered, tokenizer)
     kept = [prompt for prompt in encoded if len(prompt.ids) <= max_tokens]
     dropped = [(p.id, len(p.ids)) for p in encoded if len(p.ids) > max_tokens]
@@ -66,16 +77,32 @@ def response_ids(text: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return [*typed(text, add_special_tokens=False)["input_ids"], typed.eos_token_id]
 
 
-def _rendered(prompt: Prompt, tokenizer: Any) -> Prompt:
+def _as_chat(prompt: Prompt, chat: Chat | None) -> Prompt:
+    if chat is None:
+        return prompt
+    messages = prompt.messages or [{"role": "user", "content": prompt.text}]
+    if chat.system is not None and messages[0]["role"] != "system":
+        messages = [{"role": "system", "content": chat.system}, *messages]
+    return replace(prompt, messages=messages)
+
+
+def _rendered(prompt: Prompt, tokenizer: Any, chat: Chat) -> Prompt:
     if prompt.messages is None:
         return prompt
     if not tokenizer.chat_template:
         raise DataError(
             f"prompt {prompt.id} is messages, and the tokenizer {tokenizer.name_or_path!r} has no chat template; give text, or a model with a template"
         )
+    for name in chat.options:  # jinja takes any name and says nothing
+        if not re.search(rf"\b{re.escape(name)}\b", str(tokenizer.chat_template)):
+            raise DataError(
+                f"data.chat.options has {name!r}, which the chat template of {tokenizer.name_or_path!r} does not read; take it out, or look for its name in the template"
+            )
     messages = [dict(message) for message in prompt.messages]
     try:
-        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        text = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False, **chat.options
+        )
     except TemplateError as error:
         raise DataError(f"prompt {prompt.id}: the chat template refuses it: {error}") from error
     return replace(prompt, text=text)

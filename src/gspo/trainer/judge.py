@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gspo.errors import VerifierError
+from gspo.trainer.clock import Clock
 from gspo.types import Group
 from gspo.verifiers.base import Verifier
 
@@ -62,3 +63,36 @@ def check_failures(
         raise VerifierError(
             f"the verifier failed on {failed} of the last {judged} responses, more than verifier.max_failed_share {max_share:g} allows. This step: {worst}. Try it by hand with 'gspo verify'"
         )
+
+
+class StepJudge:
+    """Judges the groups of one step, on its clock. More failures than `max_share` allows, among
+    these and the verdicts of the steps before, stop the run, whatever the rewards say."""
+
+    def __init__(
+        self,
+        verifier: Verifier,
+        clock: Clock,
+        before: Sequence[Sequence[int]],
+        max_share: float,
+    ) -> None:
+        self._verifier = verifier
+        self._clock = clock
+        self._before = before
+        self._max_share = max_share
+        self._judged = 0
+        self._reasons: Counter[str] = Counter()
+
+    def __call__(self, groups: Sequence[Group]) -> list[Group]:
+        """The same groups with verdicts."""
+        with self._clock.part("judge"):
+            judged = judge_groups(self._verifier, groups)
+            self._judged += sum(len(group.rollouts) for group in judged)
+            self._reasons += failures(judged)
+            check_failures(self.verdicts, self._reasons, self._max_share)
+        return judged
+
+    @property
+    def verdicts(self) -> tuple[tuple[int, int], ...]:
+        """(judged, failed) of this step so far and of the latest before it."""
+        return latest_verdicts(self._before, self._judged, self._reasons.total())

@@ -1,6 +1,6 @@
 """The loop, in the order in which things happen.
 
-Take P groups, judge them, pack the scored responses, make K updates (the first also settles what
+Take P judged groups, pack the scored responses, make K updates (the first also settles what
 the later ones are compared with), publish the weights, record, evaluate, save. What runs ahead or in parallel hides
 in the stream and the verifier, never here.
 """
@@ -15,7 +15,7 @@ from gspo.stats import merge
 from gspo.trainer.advantage import advantages_of, with_reference
 from gspo.trainer.clock import Clock
 from gspo.trainer.interrupt import StopRequest
-from gspo.trainer.judge import check_failures, failures, judge_groups, latest_verdicts
+from gspo.trainer.judge import StepJudge
 from gspo.trainer.minibatches import minibatch_rows
 from gspo.trainer.old_logp import StepMinibatches
 from gspo.trainer.parts import Parts
@@ -38,17 +38,16 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
         clock = Clock()
         step = state.step + 1
 
-        with clock.part("rollout"):
-            groups = parts.stream.take(state, stop)
-        if groups is None:
+        judge = StepJudge(parts.verifier, clock, state.verdicts, plan.max_failed_share)
+        try:
+            with clock.part("rollout"):
+                taken = parts.stream.take(state, judge, stop)
+        except DataError:  # dynamic sampling found nothing to learn: what was learned stays
+            parts.save(state)
+            raise
+        if taken is None:
             break
-
-        with clock.part("judge"):
-            groups = judge_groups(parts.verifier, groups)
-            reasons = failures(groups)
-            judged = sum(len(group.rollouts) for group in groups)
-            verdicts = latest_verdicts(state.verdicts, judged, reasons.total())
-            check_failures(verdicts, reasons, plan.max_failed_share)
+        groups = taken.groups
 
         advantage = advantages_of(groups, plan)
         packed = pack_rollouts(groups, advantage, temperature=plan.temperature)
@@ -90,17 +89,18 @@ def run_loop(parts: Parts, state: TrainState, stop: StopRequest) -> TrainState:
             state,
             step=step,
             version=step,
-            cursor=state.cursor + len(groups),
+            cursor=state.cursor + len(taken.sampled),
             tokens_seen=state.tokens_seen + batch.num_tokens,
-            prompts_seen=state.prompts_seen + len(groups),
-            verdicts=verdicts,
+            prompts_seen=state.prompts_seen + len(taken.sampled),
+            verdicts=judge.verdicts,
             clip=parts.clip.memory(),
+            queries=taken.queries,
         )
 
         said = merge(result.stats for result in results)
         stats = step_stats(groups, batch, updates, responses, objective, said)
         rows = response_rows(groups, packed.kept, batch, updates)
-        parts.record(step, stats | clock.stats(batch.num_tokens), rows, event)
+        parts.record(step, {**stats, **taken.stats, **clock.stats(batch.num_tokens)}, rows, event)
 
         if plan.evaluate_every and step % plan.evaluate_every == 0 and step < plan.steps:
             parts.evaluate(step)

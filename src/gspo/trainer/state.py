@@ -14,7 +14,7 @@ from gspo.errors import DataError
 class TrainState:
     """step: finished steps. version: of the published weights. cursor: prompts taken from the
     data order. clip: what `ClipControl` decided and the evidence it has so far. verdicts: (judged,
-    failed) of the latest steps."""
+    failed) of the latest steps. queries: what `QuerySet` knows of the prompts, {} without a refresh."""
 
     seed: int
     step: int = 0
@@ -24,6 +24,7 @@ class TrainState:
     prompts_seen: int = 0
     verdicts: tuple[tuple[int, int], ...] = ()
     clip: Mapping[str, Any] = field(default_factory=dict)
+    queries: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One JSON object; NaN and infinity are refused."""

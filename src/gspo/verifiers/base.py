@@ -19,3 +19,31 @@ class Verifier(Protocol):
     def probe(self, prompt: Prompt) -> Verdict | None:
         """Verdict on the prompt's own gold answer, or None where there is none to try."""
         ...
+
+
+@runtime_checkable
+class ChecksAll(Protocol):
+    """A verifier that checks prompts faster together than one by one."""
+
+    def check_all(self, prompts: Sequence[Prompt]) -> None:
+        """DataError names the first prompt that cannot be judged."""
+        ...
+
+
+@runtime_checkable
+class ChecksEach(Protocol):
+    """A verifier that can tell from a prompt alone that it cannot judge it."""
+
+    def check(self, prompt: Prompt) -> None:
+        """DataError when it cannot."""
+        ...
+
+
+def check_prompts(verifier: Verifier, prompts: Sequence[Prompt]) -> None:
+    """DataError when a verifier cannot judge one of the prompts; to be called before anything is
+    generated."""
+    if isinstance(verifier, ChecksAll):
+        verifier.check_all(prompts)
+    elif isinstance(verifier, ChecksEach):
+        for prompt in prompts:
+            verifier.check(prompt)

@@ -12,52 +12,26 @@ the column of that name, else all columns.
 
 A function returns a number, or a dict with it under "reward" or "score"; the dict's other numbers
 are recorded as parts. Anything else, and anything it raises, is a failed verdict: no reward.
+
+It runs in this process, or with a limit: then in worker processes, and a call that takes too long
+or too much memory is killed and costs its own responses their verdicts, nobody else's.
 """
 
 from __future__ import annotations
 
 import inspect
-import reprlib
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, final
 
 from gspo.errors import DataError, RecipeError
-from gspo.types import LARGEST_REWARD, Prompt, Rollout, Verdict
+from gspo.types import Prompt, Rollout, Verdict
+from gspo.verifiers.contained import contained
+from gspo.verifiers.pool import Failure, WorkerPool, num_workers
+from gspo.verifiers.returned import plain_verdict, plain_verdicts
+from gspo.verifiers.written import written
 
-MAX_REASON_CHARACTERS = 500  # an exception may carry a whole document
-
-
-@dataclass(slots=True)
-class Contained:
-    """What a block raised, if anything."""
-
-    error: BaseException | None = None
-
-    @property
-    def reason(self) -> str:
-        """As "ExceptionType: message"; written by `traceback`, which survives a broken __str__."""
-        lines = traceback.format_exception_only(self.error)
-        return "".join(lines).strip()[:MAX_REASON_CHARACTERS]
-
-
-@contextmanager
-def contained() -> Iterator[Contained]:
-    """Run a user's code: what it raises is kept, so that one bad response costs one verdict.
-
-    The one place that catches everything: a user's function may raise anything, SystemExit too,
-    and none of it may become a reward or end the run. KeyboardInterrupt passes.
-    """
-    caught = Contained()
-    try:
-        yield caught
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 — see above
-        caught.error = error
+FUNCTION_MEMORY_MIB = 4096  # beyond what the function's module needs to load
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +95,14 @@ class FunctionVerifier:
     TRL's form a call that raises, or returns no list of the right length, fails its whole group.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        """RecipeError when the parameters' names fit none of the three forms, or several."""
+    def __init__(
+        self, function: Callable[..., Any], name: str, pool: WorkerPool | None = None
+    ) -> None:
+        """pool: where the calls run, of `function_pool`; None is here. RecipeError when the
+        parameters' names fit none of the three forms, or several."""
         self.name = name
         self._function = function
+        self._pool = pool
         try:
             parameters = inspect.signature(function).parameters.values()
         except ValueError as error:
@@ -150,7 +128,7 @@ class FunctionVerifier:
             raise DataError(
                 f"prompt {prompt.id}: the data has columns {sorted(clashes)}, names that verifier {self.name} is given by the trainer; rename them"
             )
-        missing = self._required - self._form.arguments(prompt, [_written("")]).keys()
+        missing = self._required - self._form.arguments(prompt, [written("")]).keys()
         if missing:
             raise DataError(
                 f"verifier {self.name} needs {sorted(missing)}, which prompt {prompt.id} has not; its columns are {sorted(_columns(prompt))}"
@@ -158,9 +136,12 @@ class FunctionVerifier:
 
     def judge(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> list[Verdict]:
         """One verdict a rollout, in order."""
-        if self._form is TRL:
-            return self._judge_group(prompt, rollouts) if rollouts else []
-        return [self._judge_one(prompt, rollout) for rollout in rollouts]
+        if not rollouts:
+            return []
+        calls = [rollouts] if self._form is TRL else [[rollout] for rollout in rollouts]
+        if self._pool is not None:
+            return self._judge_in_workers(self._pool, prompt, calls)
+        return [verdict for call in calls for verdict in self._judge_here(prompt, call)]
 
     def probe(self, prompt: Prompt) -> Verdict | None:
         """The verdict on the column "gold", a whole response that must pass; None without one.
@@ -168,29 +149,51 @@ class FunctionVerifier:
         self.check(prompt)
         if "gold" not in prompt.columns:
             return None
-        return self.judge(prompt, [_written(str(prompt.columns["gold"]))])[0]
+        return self.judge(prompt, [written(str(prompt.columns["gold"]))])[0]
 
-    def _call(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> Any:
+    def _arguments(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         arguments = self._form.arguments(prompt, rollouts)
         taken = arguments.keys() if self._takes_all else arguments.keys() & self._accepted
-        return self._function(**{name: arguments[name] for name in taken})
+        return {name: arguments[name] for name in taken}
 
-    def _judge_one(self, prompt: Prompt, rollout: Rollout) -> Verdict:
+    def _judge_here(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> list[Verdict]:
         with contained() as caught:
-            return verdict_of(self._call(prompt, [rollout]))
-        return Verdict.failed(caught.reason)
-
-    def _judge_group(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> list[Verdict]:
-        with contained() as caught:
-            rewards = self._call(prompt, rollouts)
-            if isinstance(rewards, str | Mapping) or not hasattr(rewards, "__len__"):
-                reason = f"returned {reprlib.repr(rewards)}, wanted {len(rollouts)} rewards"
-                return [Verdict.failed(reason) for _ in rollouts]
-            if len(rewards) != len(rollouts):
-                reason = f"returned {len(rewards)} rewards for {len(rollouts)} responses"
-                return [Verdict.failed(reason) for _ in rollouts]
-            return [verdict_of(reward) for reward in rewards]
+            value = self._function(**self._arguments(prompt, rollouts))
+            if self._form is TRL:
+                return [Verdict(**plain) for plain in plain_verdicts(value, len(rollouts))]
+            return [verdict_of(value)]
         return [Verdict.failed(caught.reason) for _ in rollouts]
+
+    def _judge_in_workers(
+        self, pool: WorkerPool, prompt: Prompt, calls: Sequence[Sequence[Rollout]]
+    ) -> list[Verdict]:
+        jobs = [
+            {
+                "arguments": self._arguments(prompt, call),
+                "num_responses": len(call) if self._form is TRL else None,
+            }
+            for call in calls
+        ]
+        verdicts: list[Verdict] = []
+        for call, outcome in zip(calls, pool.run(jobs), strict=True):
+            if isinstance(outcome, Failure):
+                reason = f"{outcome.kind}: {outcome.reason}"
+                verdicts += [Verdict.failed(reason) for _ in call]
+            else:
+                verdicts += [Verdict(**plain) for plain in outcome]
+        return verdicts
+
+
+def function_pool(place: str, sha256: str, limit_s: float) -> WorkerPool:
+    """Workers for the function at this place, of a file with this digest. limit_s: of one call,
+    which is one response, or one group in TRL's form."""
+    return WorkerPool(
+        "gspo.verifiers.function_worker:prepare",
+        {"place": place, "sha256": sha256},
+        num_workers=num_workers(),
+        timeout_s=limit_s,
+        memory_mib=FUNCTION_MEMORY_MIB,
+    )
 
 
 def verdict_of(value: Any) -> Verdict:
@@ -199,39 +202,4 @@ def verdict_of(value: Any) -> Verdict:
     >>> verdict_of({"score": True, "format": 0.5, "pred": "46"})
     Verdict(reward=1.0, parts={'format': 0.5}, failure=None)
     """
-    parts: dict[str, float] = {}
-    if isinstance(value, Mapping):
-        key = next((name for name in ("reward", "score") if name in value), None)
-        if key is None:
-            return Verdict.failed(f"returned {reprlib.repr(value)}, without 'reward' or 'score'")
-        numbers = {str(name): _number(entry) for name, entry in value.items() if name != key}
-        parts = {name: number for name, number in numbers.items() if number is not None}
-        value = value[key]
-    reward = _number(value)
-    if reward is None:
-        return Verdict.failed(
-            f"returned {reprlib.repr(value)}, wanted a finite number of at most 1e100"
-        )
-    return Verdict(reward, parts)
-
-
-def _number(value: Any) -> float | None:
-    """A finite real number as a float, numpy scalars and tensors without dimension included."""
-    if getattr(value, "ndim", None) == 0:
-        value = value.item()
-    if not isinstance(value, Real) or not abs(value) <= LARGEST_REWARD:  # NaN is not  # pyright: ignore[reportOperatorIssue]
-        return None
-    return float(value)
-
-
-def _written(text: str) -> Rollout:
-    """A response that nobody sampled."""
-    return Rollout(
-        prompt_ids=(),
-        response_ids=(),
-        trained=(),
-        engine_logp=(),
-        text=text,
-        finish="stop",
-        version=0,
-    )
+    return Verdict(**plain_verdict(value))

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from gspo.errors import RecipeError, nearest
-from gspo.verifiers.function import contained
+from gspo.verifiers.contained import contained
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gspo.types import Prompt, Rollout, Verdict
-from gspo.verifiers.base import Verifier
+from gspo.verifiers.base import Verifier, check_prompts
 
 #: The part of a verdict that holds the strict grader's reward; absent where it broke.
 STRICT = "strict"
@@ -21,6 +21,11 @@ class StrictlyWatched:
 
     verifier: Verifier
     strict: Verifier
+
+    def check_all(self, prompts: Sequence[Prompt]) -> None:
+        """DataError when one of the two cannot judge one of the prompts."""
+        check_prompts(self.verifier, prompts)
+        check_prompts(self.strict, prompts)
 
     def judge(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> list[Verdict]:
         """One verdict a rollout, in order."""

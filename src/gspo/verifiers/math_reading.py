@@ -1,0 +1,301 @@
+r"""A tidied answer into its shape: a number, words, a formula, or a collection of such.
+
+- Number: exact value, unit and percent sign apart.
+- Words: letters only, as "odd"; a choice letter, as in "(E)" or "E: both", is its letter.
+- Several: a bare list, "1, 2", "1 and 2", or `\{1,2\}`, or `\pm 2`: unordered.
+- Ordered: `(1,2)`, `[0,1)`: a tuple or an interval, its brackets included.
+- Union: pieces joined by `\cup`, or inequalities joined by "or".
+- Relation: `x=5`, `0<x<2`, side by side.
+- Matrix: rows of cells.
+- Formula: what a computer algebra system may read. Opaque: what none is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gspo.verifiers.math_arithmetic import (
+    Exact,
+    MalformedError,
+    NotANumberError,
+    TooLargeError,
+    exact_value,
+)
+from gspo.verifiers.math_limits import formula_allowed, nesting
+from gspo.verifiers.math_text import key
+from gspo.verifiers.math_units import split_unit
+
+MAX_ITEMS = 36  # in a list, or cells of a matrix
+MAX_CHARACTERS = 1000  # of a text that is read; a matrix of fractions has some hundred
+MAX_NESTING = 30  # of a text that is read; each level takes a few stack frames
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    exact: Exact
+    unit: str = ""
+    percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    text: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Equal only to the same text. why: it is too large, or no mathematics."""
+
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """bare: without braces, so a tuple may be meant."""
+
+    items: tuple[Shape, ...]
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    opening: str
+    closing: str
+    items: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    pieces: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """sides[0] signs[0] sides[1] ..., texts as written."""
+
+    sides: tuple[str, ...]
+    signs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    kind: str
+    rows: tuple[tuple[Shape, ...], ...]
+
+
+Shape = Number | Words | Formula | Opaque | Several | Ordered | Union | Relation | Matrix
+
+_AND = re.compile(r"\s*,?\s+(?:and|or)\s+|\s*;\s*")
+_COMMA_LIST = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
+_SIGNS = re.compile(r"\\(?:le|ge|ne|approx|equiv)(?![A-Za-z])|[<>]=?|=")
+_SIGN_NAMES = {r"\le": "<=", r"\ge": ">=", r"\ne": "!="}
+_MATRIX = re.compile(
+    r"\\begin\{([pbBvV]?)(?:small)?(?:matrix|array)\}(?:\{[lcr|]+\})?(.*)\\end\{[a-zA-Z]+\}",
+    re.DOTALL,
+)
+_CELLS = {"p": "", "b": "", "B": "", "": "", "v": "v", "V": "V"}
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_CHOICE = re.compile(r"\(?([A-J])(?:\)|[.:)]\)?(?:\s.*)?)?", re.DOTALL)
+_MEMBER = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
+_OPENING, _CLOSING = "([{", ")]}"
+_ANGLE = re.compile(r"\\langle(.*)\\rangle", re.DOTALL)
+_PLUS_MINUS = re.compile(r"\\(pm|mp)(?![A-Za-z])")
+
+
+def read(text: str) -> Shape:
+    """The shape of a tidied text."""
+    if len(text) > MAX_CHARACTERS or nesting(text) > MAX_NESTING:
+        return Opaque(
+            key(text), f"longer than {MAX_CHARACTERS} characters, or nested {MAX_NESTING} deep"
+        )
+    for reader in (_choice, _matrix, _union, _list, _enclosed, _plus_minus, _relation):
+        shape = reader(text)
+        if shape is not None:
+            return shape
+    return _single(text)
+
+
+def formulas(shape: Shape) -> list[str]:
+    """Every formula in a shape."""
+    match shape:
+        case Formula():
+            return [shape.text]
+        case Several() | Ordered():
+            inside: tuple[Shape, ...] = shape.items
+        case Union():
+            inside = shape.pieces
+        case Relation():
+            inside = tuple(read(side) for side in shape.sides)
+        case Matrix():
+            inside = tuple(cell for row in shape.rows for cell in row)
+        case _:
+            return []
+    return [text for part in inside for text in formulas(part)]
+
+
+def _single(text: str) -> Shape:
+    """A number, words, a formula, or neither."""
+    body, unit, percent = split_unit(text)
+    try:
+        return Number(exact_value(body), unit, percent)
+    except TooLargeError as error:
+        return Opaque(key(text), str(error))
+    except MalformedError as error:
+        return Opaque(key(text), str(error))
+    except NotANumberError:
+        pass
+    if _WORDS.fullmatch(text) and (len(text) > 1 or text.isupper()):
+        return Words(" ".join(text.lower().split()))
+    why = "a percentage of no number" if percent else formula_allowed(body)
+    return Formula(body, unit) if why is None else Opaque(key(text), why)
+
+
+def _choice(text: str) -> Shape | None:
+    found = _CHOICE.fullmatch(text)
+    return Words(found[1].lower()) if found else None
+
+
+def _matrix(text: str) -> Shape | None:
+    found = _MATRIX.fullmatch(text)
+    if not found:
+        return None
+    rows = [
+        row
+        for row in re.split(r"\\\\|\\cr", found[2].replace(r"\hline", "").strip("\\ "))
+        if row.strip()
+    ]
+    cells = tuple(tuple(read(cell.strip()) for cell in row.split("&")) for row in rows)
+    if sum(map(len, cells)) > MAX_ITEMS:
+        return Opaque(key(text), f"more than {MAX_ITEMS} cells")
+    return Matrix(_CELLS[found[1]], cells)
+
+
+def _union(text: str) -> Shape | None:
+    pieces = split_top(text, re.compile(r"\\cup(?![A-Za-z])"))
+    member = _MEMBER.fullmatch(text)
+    if member:
+        return read(member[1].strip())
+    if len(pieces) < 2:
+        return None
+    return Union(tuple(read(piece) for piece in pieces))
+
+
+def _list(text: str) -> Shape | None:
+    if _COMMA_LIST.fullmatch(text):
+        return None  # thousands; `as_list` has the other reading
+    halves = split_top(text, _AND)
+    items = [item for half in halves for item in _comma_items(half)]
+    items = [re.sub(r"^(?:and|or)\s+", "", item) for item in items]
+    if len(items) < 2:
+        return None
+    if len(items) > MAX_ITEMS or not all(items):
+        return Opaque(key(text), f"a list with an empty item, or of more than {MAX_ITEMS}")
+    shapes = tuple(read(item) for item in items)
+    ranges = [isinstance(shape, Relation) and set(shape.signs) != {"="} for shape in shapes]
+    if all(ranges) and re.search(r"\bor\b", text):
+        return Union(shapes)
+    return Several(_flat(shapes), bare=len(halves) == 1)
+
+
+def _comma_items(text: str) -> list[str]:
+    """Split at commas, but for those of a number in thousands that stands alone between blanks."""
+    return split_top(text, re.compile(r",(?![0-9]{3}(?![0-9]))|(?<![0-9]),|(?<=[0-9]{4}),"))
+
+
+def as_list(shape: Shape, text: str) -> Shape | None:
+    """The other reading of "100,200": two numbers."""
+    if not isinstance(shape, Number) or not _COMMA_LIST.fullmatch(text):
+        return None
+    return Several(tuple(_single(item) for item in text.split(",")), bare=True)
+
+
+def _enclosed(text: str) -> Shape | None:
+    angle = _ANGLE.fullmatch(text)
+    if angle:
+        text = f"({angle[1]})"
+    braces = text.startswith(r"\{") and text.endswith(r"\}")
+    inner = text[2:-2] if braces else text[1:-1]
+    if braces and _balanced(inner):
+        if re.search(r"\\mid|\||:", inner):
+            return Opaque(key(text), "a set given by a condition")
+        items = split_top(inner, re.compile("[,;]")) if inner.strip() else []
+        return Several(_flat(tuple(read(item) for item in items)))
+    if len(text) < 2 or text[0] not in "([" or text[-1] not in ")]" or not _balanced(inner):
+        return None
+    items = split_top(inner, re.compile("[,;]"))
+    if len(items) > MAX_ITEMS or not all(items):
+        return Opaque(key(text), f"a list with an empty item, or of more than {MAX_ITEMS}")
+    if len(items) == 1:
+        return read(items[0]) if text[0] == "(" and text[-1] == ")" else None
+    return Ordered(text[0], text[-1], tuple(read(item) for item in items))
+
+
+def _plus_minus(text: str) -> Shape | None:
+    if not _PLUS_MINUS.search(text):
+        return None
+    upper = _PLUS_MINUS.sub(lambda found: "+" if found[1] == "pm" else "-", text)
+    lower = _PLUS_MINUS.sub(lambda found: "-" if found[1] == "pm" else "+", text)
+    return Several((read(upper.lstrip("+ ")), read(lower)))
+
+
+def _relation(text: str) -> Shape | None:
+    found = list(_top_level(text, _SIGNS))
+    if not found:
+        return None
+    ends = [0, *(end for _, end, _ in found)]
+    starts = [*(start for start, _, _ in found), len(text)]
+    sides = tuple(text[a:b].strip() for a, b in zip(ends, starts, strict=True))
+    if not all(sides):
+        return Opaque(key(text), "a relation with an empty side")
+    return Relation(sides, tuple(_SIGN_NAMES.get(sign, sign) for _, _, sign in found))
+
+
+def _flat(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """A list's list, as `1 \\pm 2` in it, is part of it."""
+    return tuple(
+        item
+        for shape in shapes
+        for item in (shape.items if isinstance(shape, Several) else (shape,))
+    )
+
+
+def split_top(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Parts between matches that stand in no bracket."""
+    parts: list[str] = []
+    end = 0
+    for start, stop, _ in _top_level(text, pattern):
+        parts.append(text[end:start].strip())
+        end = stop
+    return [*parts, text[end:].strip()]
+
+
+def _top_level(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int, str]]:
+    depths = _depths(text)
+    return [
+        (found.start(), found.end(), found[0].strip())
+        for found in pattern.finditer(text)
+        if depths[found.start()] == 0
+    ]
+
+
+def _depths(text: str) -> list[int]:
+    """How many brackets each position stands in; any kind closes any, as in [0,1)."""
+    depths: list[int] = []
+    depth = 0
+    for character in text:
+        depths.append(depth)
+        depth += (character in _OPENING) - (character in _CLOSING)
+    return [*depths, depth]
+
+
+def _balanced(inner: str) -> bool:
+    depths = _depths(inner)
+    return min(depths) == 0 == depths[-1]
