@@ -85,7 +85,9 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         "-" if row["settings"]["kind"] == "generate" else f"{row['z']:g}",
         "-" if row["cut_share"] is None else percent(row["cut_share"]),
         f"{percent(roofline['ours'])} / {percent(roofline['peer'])}" if roofline else "-",
-        f"{rates[row['precision'] + '_gflops']:.0f}, {rates['copy_gb_per_s']:.0f}",
+        f"{rates[row['precision'] + '_gflops']:.0f}, {rates['copy_gb_per_s']:.0f}"
+        if rates
+        else "-",
     )
 
 

@@ -71,8 +71,10 @@ def look(chromium) -> Iterator[Callable[..., Viewer]]:
 
     opened = []
 
-    def look(origin: str, ids: dict[str, str], *, width: int = WIDTH, **context) -> Viewer:
-        page = chromium.new_page(viewport={"width": width, "height": HEIGHT}, **context)
+    def look(
+        origin: str, ids: dict[str, str], *, width: int = WIDTH, height: int = HEIGHT, **context
+    ) -> Viewer:
+        page = chromium.new_page(viewport={"width": width, "height": height}, **context)
         opened.append(page)
         return Viewer(page, origin, ids)
 

@@ -21,13 +21,13 @@ EXPLAINED = ("empty", "broken")
 def make_kinds(folder: Path) -> None:
     """tokens: a token objective. single: one minibatch. no-tables: no Parquet."""
     make_run(folder, "tokens", steps=3, seed=2, token_objective=True, tokenizer=False)
-    single = make_run(folder, "single", steps=3, seed=3, minibatches=1)
+    make_run(folder, "single", steps=3, seed=3, minibatches=1)
     for name, objective in CLIPS.items():
-        recipe = shutil.copytree(single.parent / "b", folder / name) / "recipe.yaml"
+        recipe = shutil.copytree(folder / "b", folder / name) / "recipe.yaml"
         text = recipe.read_text()
         assert GSPO in text
         recipe.write_text(text.replace(GSPO, objective))
-    shutil.rmtree(shutil.copytree(single, folder / "no-tables") / "steps")
+    shutil.rmtree(shutil.copytree(folder / "b", folder / "no-tables") / "steps")
     RunFolder.create(folder / "empty", info={}, recipe="name: empty\n").close()
     (folder / "broken").mkdir()
     (folder / "broken" / "run.json").write_text("{half")

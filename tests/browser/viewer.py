@@ -33,6 +33,7 @@ UNTIL = """async (given) => {
   while (!test(given)) await new Promise((resolve) => requestAnimationFrame(resolve));
 }"""
 WIDTH, HEIGHT = 1600, 1000
+TALLEST = 4000  # holds every view at that width
 
 
 class Viewer:

@@ -42,8 +42,13 @@ def test_prompts_measures_filters_and_only_filters_again(gspo, small, mixed, tmp
     report = json.loads(result.stdout)
     assert report["num_prompts"] == 16
     assert sum(entry["count"] for entry in report["histogram"]) == 16
-    rates = [json.loads(line) for line in open("addition.rates.jsonl", encoding="utf-8")]
-    kept = [json.loads(line) for line in open("addition.middle.jsonl", encoding="utf-8")]
+    rates, kept = (
+        [
+            json.loads(line)
+            for line in (tmp_path / f"addition.{name}.jsonl").read_text().splitlines()
+        ]
+        for name in ("rates", "middle")
+    )
     assert len(rates) == 16
     assert {r["id"] for r in kept} == {r["id"] for r in rates if 0 < r["pass_rate"] < 1}
     assert report["kept"] == len(kept)

@@ -81,7 +81,7 @@ def left_behind() -> dict[str, object]:
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
         "processes": sorted(children()),
-        "files": [str(p) for d in ("/tmp", "/dev/shm", "/") for p in Path(d).glob("gspo-*")],
+        "files": [str(p) for d in ("/tmp", "/dev/shm", "/") for p in Path(d).glob("gspo-hostile*")],
     }
 
 

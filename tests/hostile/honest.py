@@ -163,7 +163,7 @@ SCRIPTS = (
     Script('trailing blanks', "print('6 ')\nprint()", SUM, '6'),
     Script('decimals', "print(1 / 3, '%.3f' % 2.5)", '', '0.333333333333 2.500'),
     Script('a list of decimals', 'print([0.1, 0.1 + 0.2])', '', '[0.1, 0.3]'),
-    Script('many lines', 'for i in range(20000): print(i)', '', ''.join((f'{i}\n' for i in range(20000)))),
+    Script('many lines', 'for i in range(20000): print(i)', '', ''.join(f'{i}\n' for i in range(20000))),
     Script('a long input', 'import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))', ' '.join(map(str, range(200000))), str(sum(range(200000)))),
     Script('input not read', 'print(6)', 'x' * 10 ** 6, '6'),
     Script('a long number', 'print(7 ** 3000)', '', str(7 ** 3000)),

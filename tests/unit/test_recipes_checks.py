@@ -70,7 +70,10 @@ def test_the_longest_sequence_fits_a_microbatch_and_the_model():
         ([*FILE[:3]], "verifier.kind is task, but data come from a file"),
         ([*FILE[:2], FILE[3]], "coldstart needs a task that writes demonstrations"),
         ([FILE[0], *FILE[2:]], "model.tokenizer is null, which is a task's alphabet"),
-        ([*FILE, "data.columns.answer=null"], "data.columns.answer is null, but verifier.kind: exact compares"),
+        (
+            [*FILE, "data.columns.answer=null"],
+            "data.columns.answer is null, but verifier.kind: exact compares",
+        ),
     ],
 )
 def test_what_does_not_go_together(overrides, words):

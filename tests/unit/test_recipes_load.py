@@ -89,7 +89,10 @@ def test_unknown_key_names_file_line_and_the_nearest_setting(written):
         ),
         ("optimiser: {lr: 1}", "did you mean 'optimizer'?"),
         ("rollout: {max-tokens: 3}", "did you mean 'rollout.max_tokens'?"),
-        ("rollout: {steps: 3}", "mean 'coldstart.steps' or 'rollout.length_schedule.steps' or 'trainer.steps'"),
+        (
+            "rollout: {steps: 3}",
+            "mean 'coldstart.steps' or 'rollout.length_schedule.steps' or 'trainer.steps'",
+        ),
         ("lr: 3", "did you mean 'coldstart.lr' or 'optimizer.lr'?"),
         ("trainer: {xyzzy: 3}", "those of trainer are trainer.steps, trainer.minibatches"),
         (
@@ -172,12 +175,18 @@ def test_five_ways_to_switch_off(written, off):
     [
         ("", "my.yaml: data is missing and has no default; set it"),
         ("data: {}", "wanted either task (addition, countdown, reasoning_gym/NAME) or path"),
-        ("data: {task: addition, path: x}", "wanted either task (addition, countdown, reasoning_gym/NAME) or path"),
+        (
+            "data: {task: addition, path: x}",
+            "wanted either task (addition, countdown, reasoning_gym/NAME) or path",
+        ),
         (
             "data: {task: subtraction}",
             "data.task is 'subtraction'; wanted 'addition', 'countdown' or 'reasoning_gym/NAME'",
         ),
-        ("data: {task: addition, columns: {}}", "data.columns is a setting of a file, not of a task"),
+        (
+            "data: {task: addition, columns: {}}",
+            "data.columns is a setting of a file, not of a task",
+        ),
         (
             "data: {task: addition, options: {digits: [4]}}",
             "data.options.digits is [4]; wanted a fin",

@@ -139,6 +139,21 @@ def test_strict(gold, answer, strict):
     assert reward(MathVerifier(), gold, answer) == 1
 
 
+@pytest.mark.parametrize(
+    ("gold", "text", "expected"),
+    [
+        ("5", r"<think> maybe \boxed{5}, let me check", 0),
+        ("5", r"<think>a</think>\boxed{5}<think>no, \boxed{7}", 1),
+        ("7", "<think>\\boxed{5}</think>\nThe answer is 7.", 1),
+        ("42", "#### Final Answer\n42", 1),
+        ("42", "#### Step 3: add\n2+40=42\nThe answer is 42.", 1),
+        ("Friday", "So:\n#### Friday\nGood.", 1),
+    ],
+)
+def test_thinking_and_headings(verifier, gold, text, expected):
+    assert reward(verifier, gold, text) == expected
+
+
 # -- gold answers
 
 
@@ -209,6 +224,8 @@ HOSTILE = {
     "lambda": r"\boxed{(lambda:open('CANARY','w'))()}",
     "input": r"\boxed{\input{/etc/passwd}}",
     "write": r"\boxed{\write18{touch CANARY}}",
+    "units": r"\boxed{2 " + "m^2 " * 150 + "q!}",
+    "unit letters": r"\boxed{2 " + "m h " * 200 + "q!}",
     "bidi": "\u202e24\u202c",
     "other digits": "٤٢",
     "surrogate": "\\boxed{\ud800}",

@@ -100,7 +100,7 @@ def test_a_dead_server_is_replaced_and_its_job_done_again():
 def test_a_server_killed_under_its_job_costs_no_verdict():
     with Sandbox(1, "kernel") as sandbox:
         sandbox.map([echo(1)])
-        killer = threading.Thread(target=_kill_when_a_job_runs)
+        killer = threading.Thread(target=_kill_when_a_job_runs, daemon=True)
         killer.start()
         ended = sandbox.run(Expression("import time; time.sleep(0.5)", "1"), LIMITS)
         killer.join()

@@ -38,6 +38,8 @@ def same_value(given: Any, expected: Any, tolerance: float) -> bool:
         )
     if isinstance(expected, int):
         return _is_real(given) and given == expected
+    if isinstance(expected, set | frozenset):
+        return isinstance(given, set | frozenset) and _keyed(given) == _keyed(expected)
     if type(given) is not type(expected):
         return False
     if isinstance(expected, list | tuple):
@@ -46,8 +48,6 @@ def same_value(given: Any, expected: Any, tolerance: float) -> bool:
         )
     if isinstance(expected, dict):
         return _same_dict(given, expected, tolerance)
-    if isinstance(expected, set | frozenset):
-        return _keyed(given) == _keyed(expected)
     return given == expected
 
 

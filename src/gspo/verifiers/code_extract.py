@@ -3,7 +3,8 @@
 1. Thinking is cut away: all up to the last `</think>`. An opened and never closed `<think>` leaves
    nothing.
 2. Fenced blocks count, of three or more backticks or tildes on a line of their own, at most three
-   blanks before them, closed by a line of at least as many of the same.
+   blanks before them, closed by a line of at least as many of the same. That many blanks are no
+   part of the lines within.
 3. Of the blocks marked python, python3 or py (in any case), the last. Without one, the last block
    without a mark. Blocks with other marks never count.
 4. A last block that is never closed counts only where the response ended by itself: one that was
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import re
 
-_FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<mark>[^`\n]*)")
+# Possessive: a long line of tildes or blanks must not be tried at each of its places.
+_FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<mark>[^`\n]*+)")
 _INDENT = re.compile(r" {0,3}")
 _PYTHON = {"python", "python3", "py"}
 
@@ -40,20 +42,20 @@ def _blocks(text: str, ended: bool) -> list[tuple[str, str]]:
     """Marks and contents, in order."""
     found: list[tuple[str, str]] = []
     opened: str | None = None
-    mark, lines = "", list[str]()
+    mark, lines, indent = "", list[str](), 0
     for line in text.split("\n"):
         bare = line[_INDENT.match(line).end() :]  # pyright: ignore[reportOptionalMemberAccess] - it always matches
         fence = _FENCE.fullmatch(bare.rstrip())
         if opened is None:
             if fence:
-                opened, lines = fence["fence"], []
+                opened, lines, indent = fence["fence"], [], len(line) - len(bare)
                 words = fence["mark"].lower().split()
                 mark = words[0] if words else ""
         elif fence and not fence["mark"] and _closes(fence["fence"], opened):
             found.append((mark, "".join(f"{entry}\n" for entry in lines)))
             opened = None
         else:
-            lines.append(line)
+            lines.append(line[min(indent, len(line) - len(line.lstrip(" "))) :])
     if opened is not None and ended:
         found.append((mark, "".join(f"{entry}\n" for entry in lines)))
     return found

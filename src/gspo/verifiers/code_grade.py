@@ -13,6 +13,7 @@ from gspo.verifiers.sandbox.job import End, Job, Limits, Outcome
 
 Rule = Literal["all", "share"]
 Fault = Literal["wrong", "timeout", "crash", "resource", "policy", "format"]
+MAX_TIMEOUTS = 3  # of one program: each costs seconds, and data have hundreds of tests
 MAX_SHOWN_CHARACTERS = 120  # of a value in a reason
 FAULTS: tuple[Fault, ...] = ("wrong", "timeout", "crash", "resource", "policy", "format")
 
@@ -38,8 +39,9 @@ def grade(
     rule: Rule,
     tolerance: float,
 ) -> Grade:
-    """Rule "all": 1 or 0, over at the first failure. Rule "share": the share of tests passed."""
-    num_passed = num_run = 0
+    """Rule "all": 1 or 0, over at the first failure. Rule "share": the share of tests passed; over
+    at the third timeout, and what was not run did not pass."""
+    num_passed = num_run = num_timeouts = 0
     fault: Fault | None = None
     reason = ""
     for test in _shuffled(code, tests):
@@ -53,7 +55,8 @@ def grade(
             continue
         if fault is None:
             fault, reason = found, f"{test.shown}: {why}"
-        if rule == "all":
+        num_timeouts += found == "timeout"
+        if rule == "all" or num_timeouts == MAX_TIMEOUTS:
             break
     reward = num_passed / len(tests) if rule == "share" else float(fault is None)
     return Grade(reward, fault, reason, num_passed, num_run, len(tests))

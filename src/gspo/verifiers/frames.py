@@ -13,13 +13,12 @@ import json
 import os
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 16 * 2**20  # of a payload: above any answer, below what hurts the parent
-MAX_DEPTH = (
-    256  # brackets within brackets; Python's parser recurses, its stack does not end at 1000
-)
+MAX_DEPTH = 320  # brackets within brackets: Python's parser recurses, and stops at 1000
 
 # Possessive, and an unclosed string ends with the payload: linear time on any input.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -85,17 +84,16 @@ class FrameReader:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that are whole now, in order."""
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The payloads that are whole now, in order; those before an over-long one are given too."""
         self._buffer += data
-        payloads: list[bytes] = []
         while len(self._buffer) >= HEADER.size:
             end = HEADER.size + _length(self._buffer[: HEADER.size], self._max_bytes)
             if len(self._buffer) < end:
                 break
-            payloads.append(bytes(self._buffer[HEADER.size : end]))
+            payload = bytes(self._buffer[HEADER.size : end])
             del self._buffer[:end]
-        return payloads
+            yield payload
 
     @property
     def pending(self) -> int:

@@ -29,6 +29,9 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _FUNCTION = re.compile(r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sin|cos|tan|log|ln|exp)(?![A-Za-z])")
 
 
+_MIXED = re.compile(r"(?<![0-9.}^_])([0-9]+)\s*\\frac\{([0-9]+)\}\{([0-9]+)\}")
+
+
 class _Reader(latex2sympy2._Latex2Sympy):  # pyright: ignore[reportPrivateUsage]
     """The parser, with numbers made from their digits, exactly, and nothing computed early."""
 
@@ -45,9 +48,19 @@ class _Reader(latex2sympy2._Latex2Sympy):  # pyright: ignore[reportPrivateUsage]
 def expression(text: str) -> Any:
     """The tree of a formula. Exception, of whatever kind the parser raises: it is none."""
     config = latex2sympy2.ConversionConfig(lowercase_symbols=False)
-    tree: Any = _Reader(is_real=True, config=config).parse(_FUNCTION.sub(r"\\\1", text))
+    tree: Any = _Reader(is_real=True, config=config).parse(
+        _FUNCTION.sub(r"\\\1", _MIXED.sub(_sum, text))
+    )
     imaginary = sympy.Symbol("i", real=True)
     return tree.xreplace({imaginary: sympy.I}) if hasattr(tree, "xreplace") else tree
+
+
+def _sum(found: re.Match[str]) -> str:
+    r"""`2\frac{1}{2}` is two and a half, where the parser would multiply."""
+    whole, top, bottom = (int(digits) for digits in found.groups())
+    if not 0 < top < bottom:
+        return found[0]
+    return rf"\frac{{{whole * bottom + top}}}{{{bottom}}}"
 
 
 class Sympy:

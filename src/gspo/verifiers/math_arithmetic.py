@@ -18,7 +18,7 @@ MAX_DEPTH = 30  # brackets within brackets
 MAX_DIGITS = 1000  # of one literal
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+|\.(?![0-9.]))?|\.[0-9]+)"
+    r"\s*(?:(?P<number>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+|\.(?![0-9.]))?|\.[0-9]+)"
     r"(?P<power>[eE][+-]?[0-9]{1,4}(?![0-9A-Za-z]))?"
     r"|(?P<command>\\(?:frac|cdot|times|div|sqrt)(?![A-Za-z]))|(?P<sign>[-+*/^!(){}\[\]]))"
 )
@@ -175,9 +175,11 @@ class _Parser:
 
     def _power(self) -> Fraction:
         base = self._atom()
-        while self._sign() == "!":
+        if self._sign() == "!":
             self._next += 1
             base = _factorial(base)
+        if self._sign() == "!":
+            raise NotANumberError("a double factorial")
         if self._sign() != "^":
             return base
         self._next += 1

@@ -9,13 +9,16 @@ import unicodedata
 _CHARACTERS = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\times ", "·": r"\cdot ",
     "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div ", "⁄": "/", "∕": "/", "π": r"\pi ",
-    "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ",
+    "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
     "±": r"\pm ", "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
     "°": r"^\circ ", "√": r"\sqrt ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
     "γ": r"\gamma ", "λ": r"\lambda ", "φ": r"\phi ", "ω": r"\omega ", "′": "'", "’": "'",
     "“": '"', "”": '"', "‘": "'", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "，": ",",
 }  # fmt: skip
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True))
+_SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_SUBSCRIPT = re.compile(f"[{''.join(_SUBSCRIPTS)}]+")
+_STYLED = re.compile("[\U0001d400-\U0001d7ff]")  # bold, italic and other letters and digits
 _SUPERSCRIPT = re.compile(f"[{''.join(_SUPERSCRIPTS)}]+")
 _VULGAR = re.compile(r"[¼-¾⅐-⅞]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
@@ -31,6 +34,10 @@ def plain_characters(text: str) -> str:
     text = _SUPERSCRIPT.sub(
         lambda found: "^{" + "".join(_SUPERSCRIPTS[c] for c in found[0]) + "}", text
     )
+    text = _SUBSCRIPT.sub(
+        lambda found: "_{" + "".join(_SUBSCRIPTS[c] for c in found[0]) + "}", text
+    )
+    text = _STYLED.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
     for thin in _THIN:
         text = text.replace(thin, r"\,")
     return "".join(_CHARACTERS.get(character, character) for character in text)

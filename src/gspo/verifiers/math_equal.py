@@ -5,7 +5,7 @@ The relation is symmetric. What counts:
 - Numbers are compared exactly. A decimal equals a number it is rounded or cut from, when the two
   differ by less than 1e-4 of it (1e-6 when the other has an end as well): 0.3333333 is 1/3, 0.33 is not.
 - 28% equals 0.28, and 28 where that is a whole number. A unit on one side is dropped.
-- Bare lists and sets have no order; tuples and intervals have, and their brackets count. A bare
+- Bare lists and sets have no order, and repetitions count in lists; tuples and intervals have, and their brackets count. A bare
   list in order equals the tuple. Every element must be there, and no other.
 - `x=5` equals 5, and `0<x<2` equals (0,2), in both directions. Equations are equal when one is a multiple of
   the other.
@@ -44,6 +44,9 @@ NEAR_DECIMAL = Fraction(1, 10**6)  # between two numbers that both end: 1234.6 i
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LETTERS = re.compile(r"(?:\\[A-Za-z]+|[A-Za-z]|[\s+\-*'()_{},]|_[0-9]|\\cdot)+")
 _VARIABLE = re.compile(r"\\?[A-Za-z]+(?:_\{?\w+\}?)?|[A-Za-z]\([A-Za-z](?:,\s*[A-Za-z])*\)")
+
+
+_PRODUCT = re.compile("[a-z]{2,3}")
 
 
 class UndecidedError(Exception):
@@ -93,7 +96,7 @@ class Comparison:
         if isinstance(left, Matrix) or isinstance(right, Matrix):
             return self._matrix(left, right)
         if isinstance(left, Words) or isinstance(right, Words):
-            return _word(left) == _word(right) is not None
+            return _word(left) == _word(right) is not None or self._product(left, right)
         return self._leaf(left, right)
 
     def _leaf(self, left: Number | Formula, right: Number | Formula) -> bool:
@@ -124,14 +127,46 @@ class Comparison:
             rounded_from(left, right.exact.value) or rounded_from(right, left.exact.value)
         )
 
+    def _product(self, left: Shape, right: Shape) -> bool:
+        r"""`xy` may be a word, or else x times y: so it is beside a formula."""
+        words, formula = (left, right) if isinstance(left, Words) else (right, left)
+        if not (
+            isinstance(words, Words) and isinstance(formula, Formula) and len(formula.text) > 1
+        ):
+            return False
+        return bool(_PRODUCT.fullmatch(words.text)) and self.algebra.same(
+            Formula(words.text), formula
+        )
+
     def _collection(self, left: Shape, right: Shape) -> bool:
+        left_named, right_named = _by_name(left), _by_name(right)
+        if (left_named is None) != (
+            right_named is None
+        ):  # x=1, y=2 and (1,2): the order is that of names
+            named, other = (left_named, right) if left_named else (right_named, left)
+            if isinstance(other, Several) and not other.braces:
+                return self._in_order(named or (), other.items)
+            left, right = Several(named or (), bare=True), other
         if isinstance(left, Ordered) or isinstance(right, Ordered):
             tuple_, list_ = (left, right) if isinstance(left, Ordered) else (right, left)
             if not (isinstance(tuple_, Ordered) and isinstance(list_, Several) and list_.bare):
                 return False
-            plain = (tuple_.opening, tuple_.closing) == ("(", ")")
+            brackets = tuple_.opening + tuple_.closing
+            plain = brackets == "()" or (brackets == "[]" and len(tuple_.items) > 2)
             return plain and self._in_order(tuple_.items, list_.items)
+        if not any(isinstance(side, Several) and side.braces for side in (left, right)):
+            return self._counted(_items(left), _items(right))
         return self._unordered(_items(left), _items(right))
+
+    def _counted(self, left: Sequence[Shape], right: Sequence[Shape]) -> bool:
+        """Each has a partner of its own: 2, 2, 3 is not 2, 3."""
+        rest = list(right)
+        for a in left:
+            partner = next((index for index, b in enumerate(rest) if self.same(a, b)), None)
+            if partner is None:
+                return False
+            del rest[partner]
+        return not rest
 
     def _ordered(self, left: Ordered, right: Ordered) -> bool:
         brackets = (left.opening, left.closing) == (right.opening, right.closing)
@@ -210,11 +245,11 @@ def decimal_equals(number: Number, value: Any, *, strict: bool) -> bool:
 def unwrapped(relation: Relation) -> Shape | None:
     """What an equation says something is: 5 of `x=5`, 293 of `m+n = 256+37 = 293`."""
     first, last = relation.sides[0], relation.sides[-1]
-    if _LETTERS.fullmatch(first) or isinstance(read(first), Number):
+    if _LETTERS.fullmatch(first):
         return read(last)
     if _VARIABLE.fullmatch(last):
         return read(first)
-    return None
+    return read(last) if isinstance(read(first), Number) else None
 
 
 def as_interval(relation: Relation) -> tuple[str, Ordered | None]:
@@ -255,6 +290,20 @@ def _is_infinity(shape: Shape) -> bool:
 
 def _items(shape: Shape) -> tuple[Shape, ...]:
     return shape.items if isinstance(shape, Several) else (shape,)
+
+
+def _by_name(shape: Shape) -> tuple[Shape, ...] | None:
+    """Of `y=2, x=1` the equations in the order of their names; None of anything else."""
+    if not isinstance(shape, Several):
+        return None
+    named = {
+        key(item.sides[0]): item
+        for item in shape.items
+        if isinstance(item, Relation) and _is_equation(item) and _VARIABLE.fullmatch(item.sides[0])
+    }
+    if len(named) < max(len(shape.items), 2):
+        return None
+    return tuple(item for _, item in sorted(named.items()))
 
 
 def _pieces(shape: Shape) -> tuple[Shape, ...]:

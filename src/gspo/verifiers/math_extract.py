@@ -1,11 +1,12 @@
 r"""Which part of a response is its final answer. One rule, for training and evaluation alike.
 
-What stands before the last `</think>` does not count. Then the first of these that the response has:
+What stands before the last `</think>`, or behind a `<think>` that is never closed, does not count. Then
+the first of these that the response has:
 
 1. box: the last `\boxed` or `\fbox`. A box that is never closed, or empty, is no answer, and
    nothing else is tried: the model began to answer and did not finish.
 2. tag: the last `<answer>...</answer>`.
-3. hash: the last `####`, up to the end of its line.
+3. hash: the last `####`, up to the end of its line; headings ("#### Step 2", "#### Answer") are none.
 4. phrase: the last "final answer", "the answer is" or "answer:", up to the end of its sentence.
 5. bare: the whole response, if it is a single line.
 
@@ -31,6 +32,7 @@ _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _UNBRACED = re.compile(r"\\[A-Za-z]+(?:\{[^{}]*\})*|[^\s$,;{}\\]+")
 _HASH = "####"
+_HEADING = re.compile(r"\banswer\b|^[\s*]*(?:step|case|part)\b", re.IGNORECASE)
 _ANSWER = "answer"
 _BEFORE = re.compile(r"(?:\bfinal\s+|\bthe\s+(?:correct\s+)?)\Z", re.IGNORECASE)
 _BEFORE_CHARACTERS = 30
@@ -41,6 +43,11 @@ _LINK = re.compile(
 _COLON = re.compile(r"answer\**\s*[:=]", re.IGNORECASE)
 _MATHS = re.compile(r"\s*(?:\$\$(.+?)\$\$|\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\])", re.DOTALL)
 _BOLD = re.compile(r"\s*(\*\*|__)(.+?)\1")
+#: Behind mathematics: another answer, or what changes its value.
+_GOES_ON = re.compile(
+    r"\s*(?:,?\s*(?:and|or)\b|,\s*(?:\$|\\\(|\*\*)|\\?%|percent\b|(?:hundred|thousand|million|[bt]rillion|dozen)\b)",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"\.(?:\s+(?=[A-Z])|\s*$)")
 
 
@@ -52,7 +59,7 @@ def final_answer(text: str, place: Place = "any", *, all_boxes: bool = False) ->
     '\\frac{1}{2}'
     >>> final_answer("I think it is 7.\nOr not.")
     """
-    text = text.rpartition("</think>")[2]
+    text = text.rpartition("</think>")[2].partition("<think>")[0]
     for name, find in _PLACES.items():
         if place not in ("any", name):
             continue
@@ -116,8 +123,15 @@ def _tag(text: str) -> str | None:
 
 
 def _hash(text: str) -> str | None:
-    _, mark, rest = text.rpartition(_HASH)
-    return rest.split("\n", 1)[0] if mark else None
+    end = len(text)
+    for _ in range(MAX_TRIES):
+        end = text.rfind(_HASH, 0, end)
+        if end < 0:
+            return None
+        line = text[end + len(_HASH) : end + MAX_ANSWER_CHARACTERS + 10].split("\n", 1)[0]
+        if not _HEADING.search(line):
+            return line
+    return None
 
 
 def _phrase(text: str) -> str | None:
@@ -143,14 +157,14 @@ def _link(text: str, start: int) -> int | None:
 
 
 def _after(text: str, start: int) -> str:
-    """Mathematics in dollars or bold print right there, or else the sentence."""
+    """Mathematics in dollars or bold print right there, or else, or if more follows, the sentence."""
     rest = text[start : start + 2 * MAX_ANSWER_CHARACTERS]
     for pattern in (_MATHS, _BOLD):
         found = pattern.match(rest)
-        if found:
+        if found and not _GOES_ON.match(rest, found.end()):
             return next(group for group in reversed(found.groups()) if group)
     line = next((line for line in rest.split("\n") if line.strip()), "")
-    return _SENTENCE_END.split(line, maxsplit=1)[0]
+    return _SENTENCE_END.split(line, maxsplit=1)[0].replace("**", "")
 
 
 def _bare(text: str) -> str | None:

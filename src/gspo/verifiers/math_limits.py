@@ -31,6 +31,10 @@ _BARS = re.compile(r"\|\s*\|\s*\||\^\s*[A-Za-z0-9]\s*\^")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
 _EXPONENT_DIGITS = re.compile(rf"\^\s*\{{?[^{{}}]*[0-9]{{{MAX_EXPONENT_DIGITS + 1},}}")
 _TOWER = re.compile(r"\^\s*\{[^{}]*(?:[0-9]\s*\^\s*\{?\s*-?[0-9]|[0-9]\s*!)")
+#: The parser would drop the base of 1010_2, and multiply 4 by 2 in "4 2".
+_MISREAD = re.compile(
+    r"[0-9)}\]]\s*_|(?<![0-9_^])[0-9]+\s+[0-9]+(?![0-9]|\s*/)|(?<![A-Za-z\\])mod(?![A-Za-z])"
+)
 _FACTORIALS = re.compile(r"!\s*[)}\]]?\s*!|[0-9]{4,}\s*[)}\]]?\s*!")
 
 
@@ -40,6 +44,8 @@ def formula_allowed(text: str) -> str | None:
         return f"longer than {MAX_CHARACTERS} characters"
     if not _ALLOWED.fullmatch(text):
         return "has characters that are not used in formulas"
+    if _MISREAD.search(text):
+        return "has a number with a base, or two numbers side by side"
     unknown = next((name for name in _COMMAND.findall(text) if name not in _COMMANDS), None)
     if unknown is not None:
         return f"has \\{unknown}, which is not read"

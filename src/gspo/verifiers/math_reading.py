@@ -12,6 +12,7 @@ r"""A tidied answer into its shape: a number, words, a formula, or a collection 
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -59,10 +60,11 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """bare: without braces, so a tuple may be meant."""
+    """bare: without braces, so a tuple may be meant. braces: a set, where repetitions do not count."""
 
     items: tuple[Shape, ...]
     bare: bool = False
+    braces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,28 @@ class Matrix:
 Shape = Number | Words | Formula | Opaque | Several | Ordered | Union | Relation | Matrix
 
 _AND = re.compile(r"\s*,?\s+(?:and|or)\s+|\s*;\s*")
-_COMMA_LIST = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
-_SIGNS = re.compile(r"\\(?:le|ge|ne|approx|equiv)(?![A-Za-z])|[<>]=?|=")
+_COMMA_LIST = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
+_THOUSANDS = re.compile(
+    r"(?<![0-9.])(?<![0-9],)(?<![0-9],[-+])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?!,?[-+]?[0-9])"
+)
+_SIGNS = re.compile(r"\\(?:le|ge|ne|equiv)(?![A-Za-z])|[<>]=?|=")
 _SIGN_NAMES = {r"\le": "<=", r"\ge": ">=", r"\ne": "!="}
 _MATRIX = re.compile(
     r"\\begin\{([pbBvV]?)(?:small)?(?:matrix|array)\}(?:\{[lcr|]+\})?(.*)\\end\{[a-zA-Z]+\}",
     re.DOTALL,
 )
+_BRACKETED = re.compile(r"\[\s*\\begin\{(?:small)?(?:matrix|array)\}.*\}\s*\]", re.DOTALL)
 _CELLS = {"p": "", "b": "", "B": "", "": "", "v": "v", "V": "V"}
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
-_CHOICE = re.compile(r"\(?([A-J])(?:\)|[.:)]\)?(?:\s.*)?)?", re.DOTALL)
+_CHOICE = re.compile(r"\(?([A-J])(?:\)|[.:)]\)?(\s.*)?)?", re.DOTALL)
+#: Behind a choice: another one. "C: both (A) and (B)" is one.
+_MORE_CHOICES = re.compile(
+    r"\s*(?:and|or|&|/)(?![A-Za-z])|\s*\(?[A-J][.:)]*\s*$|(?:(?!\s*(?:both|all|either|neither|only)\b).*\([A-J]\))",
+    re.DOTALL | re.IGNORECASE,
+)
+_REALS = re.compile(r"\\mathbb\s*(?:R|\{\s*R\s*\})|(?:all )?real numbers|all reals")
+_APPROXIMATELY = re.compile(r"\\(?:approx|simeq|approxeq)(?![A-Za-z])")
+_NAME = re.compile(r"(?!\\pi|[ei](?!\w))\\?[A-Za-z]+(?:_\{?\w+\}?)?(?:\([A-Za-z]\))?")
 _MEMBER = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
 _OPENING, _CLOSING = "([{", ")]}"
 _ANGLE = re.compile(r"\\langle(.*)\\rangle", re.DOTALL)
@@ -116,7 +130,17 @@ def read(text: str) -> Shape:
         return Opaque(
             key(text), f"longer than {MAX_CHARACTERS} characters, or nested {MAX_NESTING} deep"
         )
-    for reader in (_choice, _matrix, _union, _list, _enclosed, _plus_minus, _relation):
+    for reader in (
+        _choice,
+        _matrix,
+        _real_line,
+        _approximate,
+        _union,
+        _list,
+        _enclosed,
+        _plus_minus,
+        _relation,
+    ):
         shape = reader(text)
         if shape is not None:
             return shape
@@ -160,16 +184,36 @@ def _single(text: str) -> Shape:
 
 def _choice(text: str) -> Shape | None:
     found = _CHOICE.fullmatch(text)
-    return Words(found[1].lower()) if found else None
+    if not found or _MORE_CHOICES.match(found[2] or ""):
+        return None
+    return Words(found[1].lower())
+
+
+def _real_line(text: str) -> Shape | None:
+    if not _REALS.fullmatch(text):
+        return None
+    return Ordered("(", ")", (Formula(r"-\infty"), Formula(r"\infty")))
+
+
+def _approximate(text: str) -> Shape | None:
+    r"""Of `\sqrt{2} \approx 1.41` what is exact; `x \approx 5` says what x is."""
+    sides = split_top(text, _APPROXIMATELY)
+    if len(sides) < 2 or "" in sides[1:]:
+        return None
+    if sides[0] and not _NAME.fullmatch(sides[0]):
+        return read(sides[0])
+    return read(sides[1]) if not sides[0] else Relation((sides[0], sides[1]), ("=",))
 
 
 def _matrix(text: str) -> Shape | None:
-    found = _MATRIX.fullmatch(text)
+    found = _MATRIX.fullmatch(text[1:-1] if _BRACKETED.fullmatch(text) else text)
     if not found:
         return None
     rows = [
         row
-        for row in re.split(r"\\\\|\\cr", found[2].replace(r"\hline", "").strip("\\ "))
+        for row in re.split(
+            r"\\\\(?:\s*\[[0-9.]+[a-z]{2}\])?|\\cr", found[2].replace(r"\hline", "").strip()
+        )
         if row.strip()
     ]
     cells = tuple(tuple(read(cell.strip()) for cell in row.split("&")) for row in rows)
@@ -206,8 +250,15 @@ def _list(text: str) -> Shape | None:
 
 
 def _comma_items(text: str) -> list[str]:
-    """Split at commas, but for those of a number in thousands that stands alone between blanks."""
-    return split_top(text, re.compile(r",(?![0-9]{3}(?![0-9]))|(?<![0-9]),|(?<=[0-9]{4}),"))
+    """Split at commas, but for those of thousands; "3,5,100" is no number, so all of its commas."""
+    grouped = {
+        found.start() + index
+        for found in _THOUSANDS.finditer(text)
+        for index, character in enumerate(found[0])
+        if character == ","
+    }
+    commas = [at for at, _, _ in _top_level(text, re.compile(",")) if at not in grouped]
+    return [text[a + 1 : b].strip() for a, b in itertools.pairwise([-1, *commas, len(text)])]
 
 
 def as_list(shape: Shape, text: str) -> Shape | None:
@@ -227,7 +278,9 @@ def _enclosed(text: str) -> Shape | None:
         if re.search(r"\\mid|\||:", inner):
             return Opaque(key(text), "a set given by a condition")
         items = split_top(inner, re.compile("[,;]")) if inner.strip() else []
-        return Several(_flat(tuple(read(item) for item in items)))
+        if not items:
+            return Formula(r"\emptyset")
+        return Several(_flat(tuple(read(item) for item in items)), braces=True)
     if len(text) < 2 or text[0] not in "([" or text[-1] not in ")]" or not _balanced(inner):
         return None
     items = split_top(inner, re.compile("[,;]"))

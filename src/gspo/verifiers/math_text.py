@@ -31,7 +31,23 @@ _NAMES = {
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_LETTERS = {"{": r"\{", "}": r"\}"}
 _THOUSANDS_LATEX = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|\\!,|,\\!|\{,\}\\!)(?=[0-9]{3}(?![0-9]))")
-_ROOT = re.compile(r"\\sqrt\s*(?:\(([^()]*)\)|([0-9]+|[A-Za-z](?![A-Za-z])))")
+_ROOT = re.compile(
+    r"\\sqrt\s*(\[[^\[\]]*\])?\s*(?:\(((?:[^()]|\([^()]*\))*)\)|([0-9]+|[A-Za-z](?![A-Za-z])|\\pi(?![A-Za-z])))"
+)
+_ROOT_OF_FRACTION = re.compile(r"\\sqrt\s*(\\frac\{[^{}]*\}\{[^{}]*\})")
+_LETTER_NAME = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
+_REPEATING = re.compile(
+    r"(?<![0-9.,])([0-9]{1,30})\.([0-9]{0,30})\\(?:overline|bar)\s*(?:\{([0-9]{1,30})\}|([0-9]))(?![0-9.])"
+)
+_BLANK_THOUSANDS = re.compile(r"^[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]| ?[/,]| [0-9])")
+_MULTIPLES = {
+    "dozen": "12", "hundred": "10^{2}", "thousand": "10^{3}", "million": "10^{6}",
+    "billion": "10^{9}", "trillion": "10^{12}",
+}  # fmt: skip
+_MULTIPLE = re.compile(rf"(?<=[0-9}}])\s*\b({'|'.join(_MULTIPLES)})\b", re.IGNORECASE)
+_COMMAND_ARGUMENT = re.compile(
+    r"\\(?:sqrt\s*(?:\[[^\[\]]*\])?\s*\{[^{}]*\}|(?!sqrt|frac)[A-Za-z]+)"
+)
 _BARE_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*(?=[({])")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))")
 _PERCENT = re.compile(r"\\?%|\s*\b(?:percent|pct|percentage)\b", re.IGNORECASE)
@@ -55,10 +71,13 @@ def tidy(text: str) -> str:
     text = _PERCENT.sub("%", text)
     text = _DEGREES.sub(" degrees ", text)
     text = _BARE_ROOT.sub(r"\\sqrt", text)
-    text = _ROOT.sub(lambda found: rf"\sqrt{{{found[1] or found[2]}}}", text)
-    text = _braced_fractions(text)
-    text = re.sub(r" +", " ", _SPACES.sub(" ", text))
-    return _trimmed(text)
+    text = _LETTER_NAME.sub(r"\\pi", text)
+    text = _ROOT.sub(lambda found: rf"\sqrt{found[1] or ''}{{{found[2] or found[3]}}}", text)
+    text = _ROOT_OF_FRACTION.sub(r"\\sqrt{\1}", _braced_fractions(text))
+    text = _REPEATING.sub(_repeating, text)
+    text = _trimmed(re.sub(r" +", " ", _SPACES.sub(" ", text)))
+    text = _BLANK_THOUSANDS.sub(lambda found: found[0].replace(" ", ","), text)
+    return _MULTIPLE.sub(lambda found: r" \times " + _MULTIPLES[found[1].lower()], text)
 
 
 def key(tidied: str) -> str:
@@ -77,6 +96,13 @@ def _renamed(found: re.Match[str]) -> str:
     if name is None:
         return found[0]
     return _NO_LETTERS.get(name) or (rf"\{name}" if name.isalpha() else name)
+
+
+def _repeating(found: re.Match[str]) -> str:
+    r"""`0.1\overline{6}` is 15/90: the digits with one period, less those without, over 90."""
+    before, period = found[1] + found[2], found[3] or found[4]
+    bottom = (10 ** len(period) - 1) * 10 ** len(found[2])
+    return rf"\frac{{{int(before + period) - int(before)}}}{{{bottom}}}"
 
 
 def _unwrapped(text: str) -> str:
@@ -103,6 +129,9 @@ def _braced_fractions(text: str) -> str:
 
 def _argument(text: str) -> tuple[str, str]:
     text = text.lstrip()
+    command = _COMMAND_ARGUMENT.match(text)
+    if command:
+        return "{" + command[0] + "}", text[command.end() :]
     if not text or text[0] == "{" or text[0] == "\\":
         end = _closing(text) if text[:1] == "{" else 0
         return text[:end], text[end:]

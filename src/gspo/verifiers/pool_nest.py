@@ -32,8 +32,13 @@ class Worker:
     num_jobs: int = 0
 
 
-class ZygoteGoneError(Exception):
+class ZygoteGoneError(VerifierError):
     """The zygote ended without being asked to; its workers ended with it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process that a verifier's workers are forked from died; is the machine short of memory, or was it killed?"
+        )
 
 
 class Nest:

@@ -9,6 +9,8 @@
   let frame = 0;
   let whenIdle = [];
 
+  const NARROW = 420; // pixels: below, the legend begins at the chart's edge, to have room
+
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false, scrollZoom: false, doubleClick: "reset+autosize" };
   const coarse = window.matchMedia("(pointer: coarse)");
 
@@ -33,7 +35,7 @@
       margin: { l: 52, r: 14, t: 10, b: 40 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font,
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { ...font, size: 12 }, align: "left" },
-      legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 11, color: colours.soft }, ...legend },
+      legend: { orientation: "h", xref: node.clientWidth < NARROW ? "container" : "paper", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 11, color: colours.soft }, ...legend },
       dragmode: coarse.matches ? false : "zoom", uirevision: "kept", barcornerradius: 2,
       ...rest,
       ...axes,

@@ -50,7 +50,7 @@
     const unit = series.unit ? " " + series.unit : "";
     const base = {
       type: "scatter", x: found.x, y: found.y, name, line, mode: dots ? "lines+markers" : "lines",
-      marker: { size: 6, color: line.color }, connectgaps: false, showlegend: !several,
+      marker: { size: 6, color: line.color }, cliponaxis: !dots, connectgaps: false, showlegend: !several,
       hovertemplate: `%{y:.4~g}${unit}<extra>${name}</extra>`,
     };
     const width = Math.round(found.x.length / 40);

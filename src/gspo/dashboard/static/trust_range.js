@@ -3,6 +3,7 @@
   "use strict";
   const G = window.G;
   const SMALLEST = -5; // log10: the floor of clip: auto, ten times the float32 noise of a log-prob
+  const FOR_COUNTS = 64; // pixels a length needs to have its count below it
   const LARGEST = 0; // log10: a distance of 1; below ratio 1 there is nothing further down
   const parts = {};
   let latest = null; // {units, rows, start, key}
@@ -88,10 +89,11 @@
     const cut = (one) => one.rows.filter((row) => units.cut_low[row] + units.cut_high[row] > 0).length / one.rows.length;
     const make = () => {
       const colours = G.theme.colours();
-      const x = buckets.map((one) => `${one.name}<br>n = ${one.rows.length}`);
+      const room = parts.panel.chart.clientWidth / buckets.length >= FOR_COUNTS;
+      const x = buckets.map((one) => (room ? `${one.name}<br>n = ${one.rows.length}` : one.name));
       const trace = (name, y, color, shape) => ({
-        type: "bar", name, x, y, marker: { color, pattern: G.hatch(shape) },
-        hovertemplate: `%{y:.3f}<extra>${name}</extra>`,
+        type: "bar", name, x, y, customdata: buckets.map((one) => one.rows.length), marker: { color, pattern: G.hatch(shape) },
+        hovertemplate: `%{y:.3f} of %{customdata}<extra>${name}</extra>`,
       });
       return {
         traces: [

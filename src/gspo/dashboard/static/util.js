@@ -24,17 +24,17 @@
     return HIDDEN.test(whole) ? whole.replace(EACH_HIDDEN, shown) : whole;
   };
 
-  /* On one line: newline and tab as pictures too; `max` characters kept. */
+  /* On one line: newline and tab as arrows, which every font has; `max` characters kept. */
   G.oneLine = function (text, max) {
-    const flat = G.visible(text).replace(/\n/g, "\u240a").replace(/\t/g, "\u2409");
+    const flat = G.visible(text).replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5");
     return max && flat.length > max ? Array.from(flat).slice(0, max).join("") + "\u2026" : flat;
   };
 
-  /* For Plotly, which reads a subset of HTML in labels and hover texts. */
-  G.plotText = function (text, max) {
-    const flat = G.oneLine(text, max || 80);
-    return flat.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  };
+  const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", $: "&#36;" };
+
+  /* For Plotly, which reads a subset of HTML in labels and hover texts, %{...} as a value to be put
+     in, and $...$ as a formula. */
+  G.plotText = (text, max) => G.oneLine(text, max || 80).replace(/[&<>%$]/g, (char) => ENTITIES[char]);
 
   const DANGEROUS = /^on|^srcdoc$|^style$/i;
 

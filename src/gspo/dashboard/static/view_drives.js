@@ -8,6 +8,7 @@
   const loadTop = G.latest();
   let mark = null;
 
+  const FEW_PAIRS = 6; // as high as the chart beside them
   const NAMES = ["attribution/*"];
 
   function mount(section) {
@@ -83,13 +84,13 @@
     const found = answer.pairs || [];
     if (!found.length) return parts.pairs.say("All tokens of this response moved one way: nothing cancels.");
     const one = (at) => [G.el("code", {}, G.oneLine(G.tokens.tokenText(answer.tokens, at), 24)), G.el("small", {}, ` #${at} ${G.signed(values[at])}`)];
+    const item = ([a, b, amount]) =>
+      G.el("li", {}, G.button([one(a), " \u21c4 ", one(b)], () => mark && mark([a, b]), { class: "pair" }), G.el("span", { class: "soft" }, " cancels ", G.number("pair", amount, { define: "pair", plain: true })));
+    const list = G.el("ol", { class: "pairs" }, found.slice(0, FEW_PAIRS).map(item));
+    const rest = found.slice(FEW_PAIRS);
+    const more = rest.length ? G.button(`show ${rest.length} more`, () => { G.append(list, rest.map(item)); more.remove(); }, { class: "link" }) : null;
     parts.pairs.say(null);
-    G.fill(
-      parts.pairs.body,
-      G.el("ol", { class: "pairs" }, found.map(([a, b, amount]) =>
-        G.el("li", {}, G.button([one(a), " \u21c4 ", one(b)], () => mark && mark([a, b]), { class: "pair" }), G.el("span", { class: "soft" }, " cancels ", G.number("pair", amount, { define: "pair", plain: true }))),
-      )),
-    );
+    G.fill(parts.pairs.body, list, more);
     parts.pairs.note("Press a pair to see its tokens marked in the response.");
     return null;
   }

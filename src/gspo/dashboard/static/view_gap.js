@@ -61,7 +61,7 @@
     G.lines(parts.open, ctx, [{ name: "gate/open", label: "open" }], { unit: "1 open, 0 shut", missing: shut, yaxis: { range: [-0.05, 1.1], tickvals: [0, 1] } });
     G.lines(parts.missing, ctx, [{ name: "gap/missing", label: "missing" }], { unit: "tokens", missing: none });
     G.lines(parts.kept, ctx, [{ name: "gap/kept_mass", label: "mean" }, { name: "gap/kept_mass_min", label: "smallest" }], {
-      unit: "probability", yaxis: { range: [0, 1.04] }, missing: "Not recorded: neither top-k nor top-p is on, so responses come from the policy itself.",
+      unit: "probability", yaxis: { range: [0, 1.04] }, missing: "Not recorded: neither top\u2011k nor top\u2011p is on, so responses come from the policy itself.",
     });
   }
 

@@ -51,7 +51,7 @@
   }
 
   function info(overview) {
-    const rows = Object.entries(overview.info || {}).map(([key, value]) => {
+    const rows = Object.entries(overview.info || {}).filter(([key]) => key !== "started").map(([key, value]) => {
       const text = value !== null && typeof value === "object" ? Object.entries(value).map(([name, one]) => `${name} ${shown(one)}`).join(", ") : shown(value);
       return [G.el("dt", {}, G.oneLine(key, 60)), G.el("dd", {}, G.longText(text, 300))];
     });

@@ -109,14 +109,15 @@
     G.lines(parts.signs, ctx, [{ name: "clip/cut_share_positive", label: "A > 0", slot: 1 }, { name: "clip/cut_share_negative", label: "A < 0", slot: 0 }], shares);
     const count = ctx.first.overview.minibatches || 1;
     G.lines(parts.batches, ctx, G.range(Math.min(count, 8)).map((k) => ({ name: `clip/cut_share_mb${k + 1}`, label: `minibatch ${k + 1}`, slot: k })), shares);
-    G.lines(parts.outside, ctx, [{ name: "clip/outside_share", label: "outside", slot: 4 }, { name: "clip/cut_share", label: "cut", slot: 1 }], {
+    G.lines(parts.outside, ctx, [{ name: "clip/outside_share", label: "outside", slot: 4, dash: "dash" }, { name: "clip/cut_share", label: "cut", slot: 1 }], {
       unit: "share", chosen: true, missing: "Recorded for objectives whose clip decides about whole responses only.",
     });
     G.lines(parts.clip, ctx, [{ name: "clip/low", label: "low", slot: 0 }, { name: "clip/high", label: "high", slot: 1 }, { name: "log_s/std", label: "spread of log s", slot: 6, dash: "dot" }], {
       unit: "distance from ratio 1", log: true, dtick: 1, events: true, chosen: true, missing: "No range is recorded: a length-fair one differs by response, and an objective without a clip has none.",
     });
     G.trustLength.heat(parts.heat, ctx);
-    parts.heat.note(ctx.runs.length > 1 ? `About ${G.oneLine(ctx.first.overview.name, 60)}, the first run chosen.` : null);
+    const about = ctx.runs.length > 1 ? `About ${G.oneLine(ctx.first.overview.name, 60)}, the first run chosen. ` : "";
+    parts.heat.note(`${about}Grey: no response of that length that could be cut.`);
     lengthPanel(ctx);
     G.trustEvents.render(parts.events, ctx);
   }

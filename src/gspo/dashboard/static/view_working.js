@@ -48,8 +48,9 @@
       ? [G.number("time_left", overview.time_left_s, { show: G.duration, define: "time_left" }), " left"]
       : status;
     const elapsed = G.number("elapsed", overview.elapsed_s, { show: G.duration, define: "elapsed" });
-    const context = status === "running" ? [left, " \u00b7 ", elapsed, " so far"] : [left, " after ", elapsed];
-    return G.figure(total ? `Step of ${total.toLocaleString("en")}` : "Step", G.number("step", step, { define: "step", step }), context);
+    const of = total ? `of ${total.toLocaleString("en")} \u00b7 ` : null;
+    const context = status === "running" ? [of, left, " \u00b7 ", elapsed, " so far"] : [of, left, " after ", elapsed];
+    return G.figure("Step", G.number("step", step, { define: "step", step }), context);
   }
 
   function figures(overview) {
@@ -86,7 +87,7 @@
       G.el(
         "tr",
         {},
-        G.el("th", { scope: "row" }, G.el("span", { class: "dot", css: { "--dot": G.theme.series(run.slot) } }), G.oneLine(run.overview.name, 60)),
+        G.el("th", { scope: "row" }, G.el("span", { class: "run" }, G.el("span", { class: "dot", css: { "--dot": G.theme.series(run.slot) } }), G.oneLine(run.overview.name, 60))),
         COMPARED.map(([, name, value, show]) => G.el("td", {}, G.number(name, value(run.overview), { show, plain: true }))),
       ),
     );
@@ -112,7 +113,7 @@
       const color = G.theme.series(ctx.runs.length > 1 ? run.slot : 0);
       const value = found.map((event) => event["eval/pass@1"]);
       return [{
-        type: "scatter", mode: "markers", x: found.map((event) => event.step), y: value, showlegend: false, hoverinfo: "skip",
+        type: "scatter", mode: "markers", x: found.map((event) => event.step), y: value, cliponaxis: false, showlegend: false, hoverinfo: "skip",
         marker: { size: 1, color }, error_y: { type: "data", symmetric: false, color, thickness: 1.5, width: 5,
           array: found.map((event, at) => event.interval[1] - value[at]), arrayminus: found.map((event, at) => value[at] - event.interval[0]) },
       }];

@@ -34,15 +34,16 @@ def call(number, *arguments):
 def buffer(data=b"x"):
     return ctypes.addressof(keep.setdefault(len(keep), ctypes.create_string_buffer(data)))
 keep = {}
+own = f"gspo-canary-{os.urandom(8).hex()}"  # new each time: "exists already" is no refusal
 """
 
 _PYTHON = {
-    "write a file in /tmp": "open('/tmp/gspo-canary', 'w')",
-    "write a file in /dev/shm": "open('/dev/shm/gspo-canary', 'w')",
-    "write a file here": "open('gspo-canary', 'w')",
-    "make a folder": "os.mkdir('/tmp/gspo-canary-folder')",
-    "make a link": "os.symlink('/etc/passwd', '/tmp/gspo-canary-link')",
-    "make a fifo": "os.mkfifo('/tmp/gspo-canary-fifo')",
+    "write a file in /tmp": "open(f'/tmp/{own}', 'w'); os.unlink(f'/tmp/{own}')",
+    "write a file in /dev/shm": "open(f'/dev/shm/{own}', 'w'); os.unlink(f'/dev/shm/{own}')",
+    "write a file here": "open(own, 'w'); os.unlink(own)",
+    "make a folder": "os.mkdir(f'/tmp/{own}'); os.rmdir(f'/tmp/{own}')",
+    "make a link": "os.symlink('/etc/passwd', f'/tmp/{own}'); os.unlink(f'/tmp/{own}')",
+    "make a fifo": "os.mkfifo(f'/tmp/{own}'); os.unlink(f'/tmp/{own}')",
     "read /etc/passwd": "open('/etc/passwd').read()",
     "list the root folder": "os.listdir('/')",
     "read the server's environment": "open(f'/proc/{os.getppid()}/environ', 'rb').read()",

@@ -13,6 +13,7 @@ import subprocess
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -21,7 +22,7 @@ from gspo.verifiers.sandbox.job import Job, Limits
 from gspo.verifiers.sandbox.layers import ENVIRONMENT
 
 START_S = 20.0  # an interpreter, a hundred imports and an outer layer, on a busy machine
-GRACE_S = 5.0  # beyond a job's wall limit, until its server counts as broken
+GRACE_S = 5.0  # beyond the longest that a job may take, until its server counts as broken
 _CHUNK = 1 << 16
 
 
@@ -89,13 +90,11 @@ class ForkServer:
 
     def run(self, job: Job, limits: Limits) -> Transcript:
         """Run one job to its end. ServerBroken when the server fails; it is closed then."""
-        talk = _Conversation(job, limits, self._control, self._uid)
         try:
-            return talk.hold(self._reader)
+            with closing(_Conversation(job, limits, self._control, self._uid)) as talk:
+                return talk.hold(self._reader)
         except (OSError, FrameError) as error:
             raise ServerBroken(f"fork server failed: {error}") from error
-        finally:
-            talk.close()
 
     def close(self) -> None:
         """End the server, its job and its layer; returns when they are gone."""
@@ -167,11 +166,12 @@ class _Conversation:
 
     def hold(self, reader: FrameReader) -> Transcript:
         """Feed and drain the pipes until the server's report, then what is left in them."""
-        deadline = time.monotonic() + self._limits.wall_s + GRACE_S
+        longest_s = 2 * self._limits.wall_s + GRACE_S  # where it waits for a CPU that long
+        deadline = time.monotonic() + longest_s
         while True:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise OSError(f"no report {GRACE_S:g} s after the wall limit")
+                raise OSError(f"no report within {longest_s:g} s")
             ready = self._poll(left_s)
             for descriptor in ready:
                 if descriptor in self._writing:
@@ -262,8 +262,10 @@ class _Conversation:
         """The first frame says that the job is confined; the second is all it may say."""
         heard = self._heard
         try:
-            heard.frames += [unpack(payload) for payload in self._frames.feed(data)]
-            del heard.frames[2:]
+            for payload in self._frames.feed(data):
+                heard.frames.append(unpack(payload))
+                if len(heard.frames) == 2:
+                    break
         except FrameError as error:
             heard.nonsense = str(error)
         if heard.nonsense is not None or len(heard.frames) == 2:

@@ -14,6 +14,8 @@ from gspo.verifiers.sandbox.client import Transcript
 from gspo.verifiers.sandbox.job import End, Job, Limits, Outcome, Program
 from gspo.verifiers.sandbox.values import decode
 
+MAX_REASON_CHARACTERS = 500  # a program may send megabytes of them
+
 _RAISED = {
     "MemoryError": End.resource,
     "PermissionError": End.policy,
@@ -24,7 +26,7 @@ _RAISED = {
 def outcome(job: Job, heard: Transcript, limits: Limits) -> Outcome:
     """How the job ended, with its times."""
     end, value, reason = _judged(job, heard, limits)
-    report = heard.report
+    report, reason = heard.report, reason[:MAX_REASON_CHARACTERS]
     return Outcome(end, value, reason, cpu_s=report["cpu_s"], wall_s=report["wall_s"])
 
 
@@ -81,6 +83,8 @@ def _by_report(heard: Transcript, limits: Limits) -> tuple[End, Any, str]:
         return End.timeout, None, f"used its {limits.cpu_s:g} s of CPU time"
     if end == "wall":
         return End.timeout, None, f"waited or slept until its {limits.wall_s:g} s were over"
+    if end == "threads":
+        return End.resource, None, "too many threads"
     if end == "asked":
         return End.wrong, None, "sent what no honest program sends"
     if os.WIFEXITED(status):

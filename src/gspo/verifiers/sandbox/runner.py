@@ -121,6 +121,8 @@ def _open_streams() -> None:
     for descriptor, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         raw = io.FileIO(descriptor, "r" if descriptor == 0 else "w", closefd=False)
         buffered = io.BufferedReader(raw) if descriptor == 0 else io.BufferedWriter(raw)
+        raw.name = f"<{name}>"
         stream = io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape")
+        stream.mode = "r" if descriptor == 0 else "w"  # pyright: ignore[reportAttributeAccessIssue] - fast-input templates look for it
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)

@@ -23,7 +23,7 @@ _ALLOWED = """
     membarrier mmap mprotect mremap munmap nanosleep newfstatat pause pipe pipe2 poll ppoll pread64
     preadv pselect6 pwrite64 pwritev read readlink readlinkat readv recvfrom restart_syscall rseq
     rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait
-    sched_getaffinity sched_yield select set_robust_list set_tid_address setitimer setrlimit
+    sched_getaffinity sched_yield select set_robust_list set_tid_address setitimer
     shutdown sigaltstack stat statx sysinfo time times uname wait4 waitid write writev
 """.split()  # noqa: SIM905 - as a list it fills pages
 
@@ -54,6 +54,7 @@ _IOCTL = (
     0x5450,
     0x5451,
 )  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIO*CLEX
+_RLIMIT_CPU = 0
 _PRCTL = (15, 16)  # PR_SET_NAME, PR_GET_NAME of the calling thread
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE = 1, 1, 0xF
 
@@ -100,7 +101,19 @@ def _by_argument(may_read_files: bool) -> dict[str, list[_Code]]:
         "fcntl": [*_one_of(1, _FCNTL)],
         "ioctl": [*_one_of(1, _IOCTL)],
         "prctl": [*_one_of(0, _PRCTL)],
-        "prlimit64": [*_one_of(0, (0,))],  # of itself
+        "setrlimit": [(_LOAD, 0, 0, _low(0)), *_but(_RLIMIT_CPU)],
+        "prlimit64": [  # of itself; the CPU limit is read only: whom it kills would seem killed by us
+            (_LOAD, 0, 0, _low(0)),
+            (_EQUAL, 0, 7, 0),
+            (_LOAD, 0, 0, _low(1)),
+            (_EQUAL, 0, 4, _RLIMIT_CPU),
+            (_LOAD, 0, 0, _low(2)),
+            (_EQUAL, 0, 3, 0),
+            (_LOAD, 0, 0, _low(2) + 4),
+            (_EQUAL, 0, 1, 0),
+            (_RETURN, 0, 0, _ALLOW),
+            _refused(),
+        ],
         "socketpair": [  # asyncio wakes itself through one
             (_LOAD, 0, 0, _low(0)),
             (_EQUAL, 0, 4, _AF_UNIX),
@@ -137,6 +150,10 @@ def _opening(flags: int, may_read_files: bool) -> Iterator[_Code]:
         yield (_ANY_BIT, 1, 0, _WRITING)
         yield (_RETURN, 0, 0, _ALLOW)
     yield _refused()
+
+
+def _but(value: int) -> tuple[_Code, ...]:
+    return ((_EQUAL, 1, 0, value), (_RETURN, 0, 0, _ALLOW), _refused())
 
 
 def _one_of(argument: int, values: Iterable[int]) -> Iterator[_Code]:

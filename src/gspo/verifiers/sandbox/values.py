@@ -1,8 +1,9 @@
 """Plain values as JSON and back: what a program may return.
 
-Plain are None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset and dict, by
-their exact types: a subclass may lie about equality, so it does not cross. The dictionaries of
-`collections` cross as dict. What JSON has is itself; the rest is an object of one tag:
+Plain are None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset and dict. A value
+of a subclass (a named tuple, a Counter, an IntEnum) crosses as what it holds, read by the plain
+type's own methods: it may lie about equality, its content cannot. What JSON has is itself; the
+rest is an object of one tag:
 
     {"int": "0x.."}  beyond 2^53     {"float": hex}    {"complex": [hex, hex]}   {"bytes": hex}
     {"tuple": [..]}  {"set": [..]}   {"frozenset": [..]}   {"dict": [[key, value], ..]}
@@ -12,14 +13,28 @@ their exact types: a subclass may lie about equality, so it does not cross. The 
 
 from __future__ import annotations
 
-import collections
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-MAX_DEPTH = 100  # of containers; the frame's own limit is above twice that
+MAX_DEPTH = 100  # of containers; a dict in JSON is three deep, and a frame may be 320
 EXACT_INT = 2**53  # JSON numbers up to here mean the same to every reader
 
-_DICTS = (dict, collections.Counter, collections.OrderedDict, collections.defaultdict)
+MAX_SAME_HASH = 100  # entries: a set compares each pair of them, 100,000 would take minutes
+
+#: Of a subclass: its content as the plain type.
+_CONTENT: dict[type[Any], Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    complex: lambda value: complex.__add__(value, 0j),
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
+}
 
 
 class NotPlain(ValueError):  # noqa: N818 - a verdict on a value, raised far below its reader
@@ -47,17 +62,19 @@ def encode(value: Any, depth: int = MAX_DEPTH) -> Any:
         raise NotPlain(f"value nests more than {MAX_DEPTH} deep")
     if kind is list:
         return [encode(entry, depth - 1) for entry in value]
-    if _is_one_of(kind, (tuple, set, frozenset)):
+    if kind is tuple or kind is set or kind is frozenset:
         return {kind.__name__: [encode(entry, depth - 1) for entry in value]}
-    if _is_one_of(kind, _DICTS):
-        pairs = [[encode(k, depth - 1), encode(v, depth - 1)] for k, v in dict.items(value)]
-        return {"dict": pairs}
+    if kind is dict:
+        return {"dict": [[encode(k, depth - 1), encode(v, depth - 1)] for k, v in value.items()]}
+    return encode(_content(value, kind), depth)
+
+
+def _content(value: Any, kind: type) -> Any:
+    """By the real bases: a class may lie about its own, and a metaclass about equality."""
+    for plain, content in _CONTENT.items():
+        if issubclass(kind, plain) and kind is not plain:
+            return content(value)
     raise NotPlain(f"value of type {kind.__module__}.{kind.__qualname__} is not plain")
-
-
-def _is_one_of(kind: type, kinds: tuple[type, ...]) -> bool:
-    """By identity: a metaclass may say that its class equals every other."""
-    return any(kind is known for known in kinds)
 
 
 def decode(data: Any, depth: int = MAX_DEPTH) -> Any:
@@ -124,11 +141,12 @@ def _hashable(kind: type[Any]) -> Callable[[Any, int], Any]:
 def _hashed(entries: list[Any]) -> list[Any]:
     """Entries that can be hashed, and not made to collide: that would take the reader minutes."""
     try:
-        distinct = len({hash(entry) for entry in entries})
+        counts = Counter(hash(entry) for entry in entries)
     except TypeError as error:
         raise ValueError(str(error)) from error
-    if 2 * distinct < len(entries):
-        raise ValueError(f"{len(entries)} entries have {distinct} hashes")
+    most = max(counts.values(), default=0)
+    if most > MAX_SAME_HASH:
+        raise ValueError(f"{most} of {len(entries)} entries have one hash")
     return entries
 
 

@@ -29,12 +29,13 @@ from typing import Any, NoReturn
 
 from gspo.verifiers.frames import FrameReader, pack, unpack, write_all
 from gspo.verifiers.sandbox import landlock, modules, runner, seccomp
-from gspo.verifiers.sandbox.confine import Confinement, confine
+from gspo.verifiers.sandbox.confine import MAX_TASKS, Confinement, confine
 from gspo.verifiers.sandbox.syscalls import machine
 
 CONFINED = "confined"  # a job's first frame: nothing of the program ran before it
 _NOT_LIBRARY = {"site-packages", "dist-packages", "test", "__pycache__"}
 _MAX_DESCRIPTORS = 256  # of the server: a fork closes all that might be open
+_TICK_S = 0.02  # between looks at a job: within one, a job makes some thousand threads
 _FIRST_FREE = 10  # descriptors are gathered here before they take the places 0 to 4
 
 
@@ -118,14 +119,13 @@ class _Server:
     def _await(self, child: int, request: _Request, started: float) -> dict[str, Any]:
         """Wait for the job's end, and bring it about when its time is over."""
         end = "own"
-        deadline = started + request.cpu_s
         while True:
             pid, status, usage = os.wait4(child, os.WNOHANG)
             if pid:
                 cpu_s = usage.ru_utime + usage.ru_stime
                 wall_s = time.monotonic() - started
                 return {"status": status, "cpu_s": cpu_s, "wall_s": wall_s, "end": end}
-            wait_s = max(deadline - time.monotonic(), 0) if end == "own" else None
+            wait_s = _TICK_S if end == "own" else None
             ready, _, _ = select.select([self._control, self._wakeup], [], [], wait_s)
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
@@ -135,7 +135,7 @@ class _Server:
                 if not self._control.recv(65536):
                     os._exit(0)
             elif end == "own":
-                end, deadline = _judge_time(child, request, started)
+                end = _overstepped(child, request, started)
                 if end != "own":
                     self._kill(child)
 
@@ -172,19 +172,23 @@ def _place(descriptors: list[int], null: int, ruleset: int | None) -> int | None
     return None if ruleset is None else len(wanted) - 1
 
 
-def _judge_time(child: int, request: _Request, started: float) -> tuple[str, float]:
-    """At a deadline: CPU time decides; wall time only once it is far beyond.
+def _overstepped(child: int, request: _Request, started: float) -> str:
+    """Which limit a running job is beyond; "own" while it is within all.
 
-    "cpu": it used its time. "wall": it slept. "starved": it wanted a CPU for that long and the
-    machine had none. "own": not over; look again at the given time.
+    CPU time decides. Time in which it wanted a CPU and got none is no wall time, so "wall" is a job
+    that slept, and "starved" one that the machine gave no CPU for all of the wall limit.
     """
-    used_s = _cpu_seconds(child)
-    if used_s >= request.cpu_s:
-        return "cpu", started
-    over = started + request.wall_s
-    if time.monotonic() < over:
-        return "own", min(time.monotonic() + max(request.cpu_s - used_s, 0.01), over)
-    return ("starved" if used_s + _waited_seconds(child) >= request.cpu_s else "wall"), over
+    if _cpu_seconds(child) >= request.cpu_s:
+        return "cpu"
+    if _num_threads(child) > MAX_TASKS:
+        return "threads"
+    late_s = time.monotonic() - started - request.wall_s
+    if late_s < 0:
+        return "own"
+    waited_s = _waited_seconds(child)
+    if late_s < min(waited_s, request.wall_s):
+        return "own"
+    return "starved" if waited_s >= request.wall_s else "wall"
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -196,13 +200,22 @@ def _cpu_seconds(pid: int) -> float:
         return 0.0
 
 
+def _num_threads(pid: int) -> int:
+    """0 where /proc does not tell; address space then bounds them."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
+
+
 def _waited_seconds(pid: int) -> float:
-    """Time its threads were ready and waited for a CPU; 0 where /proc does not tell."""
-    total = 0
+    """The longest that one of its threads was ready and waited for a CPU: not their sum, as threads
+    also wait for one another. 0 where /proc does not tell."""
+    longest = 0
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/schedstat") as file:
-                total += int(file.read().split()[1])
+                longest = max(longest, int(file.read().split()[1]))
     except OSError:
         return 0.0
-    return total / 1e9
+    return longest / 1e9
