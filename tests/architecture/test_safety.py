@@ -19,8 +19,20 @@ BANNED_KEYWORDS = {("shell", "True"), ("trust_remote_code", "True"), ("weights_o
 
 # A user's reward function may raise anything, and that is a failed verdict; so may the package of
 # another service, and that ends the copy there; the command line turns what is left into an exit
-# code.
-MAY_CATCH_EVERYTHING = {"verifiers/contained.py", "recorders/mirror.py", "cli/main.py"}
+# code. In the sandbox a judged program may raise anything, its process must not fall back into the
+# fork server's code, and an error in a thread belongs to whoever waits for the result.
+MAY_CATCH_EVERYTHING = {
+    "verifiers/contained.py",
+    "verifiers/sandbox/box.py",
+    "verifiers/sandbox/runner.py",
+    "verifiers/sandbox/zygote.py",
+    "recorders/mirror.py",
+    "cli/main.py",
+}
+
+# The one file that is there to run a model's program: in a process that holds no answer, behind
+# Landlock and seccomp. It is never imported by the trainer.
+MAY_RUN_CODE = {"verifiers/sandbox/runner.py"}
 
 
 def dangers(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -43,6 +55,10 @@ def dangers(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def catches_everything(handler: ast.ExceptHandler) -> bool:
+    """One that ends in `raise` cleans up and swallows nothing."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(
         kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
@@ -71,7 +87,12 @@ def test_the_rule_lets_a_models_eval_mode_through():
 
 
 def test_nothing_runs_foreign_code(sources):
-    found = [f"{s.name}:{line} {what}" for s in sources for line, what in dangers(s.tree)]
+    found = [
+        f"{s.name}:{line} {what}"
+        for s in sources
+        if s.name not in MAY_RUN_CODE
+        for line, what in dangers(s.tree)
+    ]
     assert found == []
 
 

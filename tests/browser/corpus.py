@@ -55,7 +55,7 @@ TEMPLATES = (
     "[bold red]rich[/bold red] [link=http://elsewhere.invalid]x[/link]",
     "__proto__",
     "constructor",
-    "=HYPERLINK(\"http://elsewhere.invalid\")",
+    '=HYPERLINK("http://elsewhere.invalid")',
     "../../../etc/passwd",
     "%2e%2e%2f%00",
 )

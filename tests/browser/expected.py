@@ -70,7 +70,9 @@ class Expected:
         row = self.table(step)[self.row]
         if name == "token_surprisal":
             return -(row["old_logp"] or row["engine_logp"])[at]
-        new, old = ("logp", "old_logp") if name == "token_log_ratio" else ("old_logp", "engine_logp")
+        new, old = (
+            ("logp", "old_logp") if name == "token_log_ratio" else ("old_logp", "engine_logp")
+        )
         if row[new] is None or row[old] is None:
             return None
         return row[new][at] - row[old][at]

@@ -52,7 +52,9 @@ def test_everything_fits(sized, shoot, view):
     viewer.go("a", view=view, step=8, **opened)
     viewer.tall()
     shoot(viewer, f"{view}-{name}")
-    assert viewer.page.evaluate("() => document.documentElement.dataset.theme") == name[-5:].strip("-")
+    assert viewer.page.evaluate("() => document.documentElement.dataset.theme") == name[-5:].strip(
+        "-"
+    )
     assert viewer.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert viewer.page.evaluate(TOO_WIDE) == []
     assert viewer.page.evaluate(CLIPPED) == []

@@ -53,7 +53,9 @@ def test_every_chart_over_steps_has_both_runs(here, view):
 
 
 def test_the_address_brings_the_view_back(here, look, serving, ids):
-    here.go("a", "b", view="rollouts", step=5, sort="length", desc=1, adv="negative", group=2, row=17)
+    here.go(
+        "a", "b", view="rollouts", step=5, sort="length", desc=1, adv="negative", group=2, row=17
+    )
     numbers, at = here.page.evaluate(NUMBERS), state(here)
     other = look(serving.origin, ids)
     other.page.goto(here.page.url)

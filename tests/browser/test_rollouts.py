@@ -57,7 +57,9 @@ def test_ranges_and_search_add_up(listed, table):
     listed.page.get_by_label("reward, from").fill("0.2")
     listed.page.get_by_label("reward, to").fill("0.9")
     listed.page.get_by_label("reward, to").press("Enter")
-    assert shown(listed) == passing(table, lambda r: r["reward"] is not None and 0.2 <= r["reward"] <= 0.9)
+    assert shown(listed) == passing(
+        table, lambda r: r["reward"] is not None and 0.2 <= r["reward"] <= 0.9
+    )
     listed.page.get_by_role("button", name="Clear").click()
     listed.page.get_by_label("length, from").fill("50")
     listed.page.get_by_label("length, from").press("Enter")

@@ -95,7 +95,10 @@ def lines(chart):
 
 
 LINES = {
-    ("working", "reward"): {"training reward": "reward/mean", "strict reward": "reward/strict_mean"},
+    ("working", "reward"): {
+        "training reward": "reward/mean",
+        "strict reward": "reward/strict_mean",
+    },
     ("working", "strict_gap"): {"gap": "reward/strict_gap"},
     ("working", "cut_share"): {"cut": "clip/cut_share"},
     ("working", "length"): {"mean": "length/mean"},
@@ -109,9 +112,15 @@ LINES = {
         "A &gt; 0": "clip/cut_share_positive",
         "A &lt; 0": "clip/cut_share_negative",
     },
-    ("trust", "cut_by_minibatch"): {f"minibatch {k}": f"clip/cut_share_mb{k}" for k in (1, 2, 3, 4)},
+    ("trust", "cut_by_minibatch"): {
+        f"minibatch {k}": f"clip/cut_share_mb{k}" for k in (1, 2, 3, 4)
+    },
     ("trust", "outside"): {"outside": "clip/outside_share", "cut": "clip/cut_share"},
-    ("trust", "clip_range"): {"low": "clip/low", "high": "clip/high", "spread of log s": "log_s/std"},
+    ("trust", "clip_range"): {
+        "low": "clip/low",
+        "high": "clip/high",
+        "spread of log s": "log_s/std",
+    },
     ("drives", "top_share"): {f"largest {k}": f"attribution/top{k}_share" for k in (1, 3, 10)},
     ("drives", "cancelled"): {"cancelled": "attribution/cancelled_share"},
     ("groups", "groups"): {
@@ -259,7 +268,10 @@ def test_the_recipe_and_its_difference_to_another_run(pressed, expected, ids):
     viewer.page.get_by_label("Run to compare with").select_option(ids["b"])
     viewer.settle()
     rows = viewer.page.locator("section[data-view=recipe] tbody tr")
-    found = {row.locator("th").text_content(): row.locator("td").all_text_contents() for row in rows.all()}
+    found = {
+        row.locator("th").text_content(): row.locator("td").all_text_contents()
+        for row in rows.all()
+    }
     assert found == {
         "name": ["a", "b"],
         "seed": ["0", "1"],

@@ -87,9 +87,13 @@ class Viewer:
 
     def check(self) -> None:
         """Nothing went wrong so far, and nobody else was asked for anything."""
-        refused = self.page.evaluate("() => window.refused")
-        pwned = self.page.evaluate("() => window.__pwned")
-        assert (self.wrong, refused, self.foreign, pwned) == ([], [], [], None)
+        found = {
+            "wrong": self.wrong,
+            "refused": self.page.evaluate("() => window.refused"),
+            "foreign": self.foreign,
+            "pwned": self.page.evaluate("() => window.__pwned"),
+        }
+        assert not any(found.values()), found
 
     def chart(self, name: str) -> list[dict[str, Any]]:
         """The traces that Plotly holds."""

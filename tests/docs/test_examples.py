@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import string
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,52 @@ def test_the_data_are_sums_in_the_demo_models_alphabet():
         first, second = entry["prompt"].removesuffix("=").split("+")
         assert int(first) + int(second) == int(entry["answer"])
         assert set("".join(entry.values())) <= set(Addition.characters)
+
+
+@pytest.fixture
+def code_run(tmp_path) -> list[str]:
+    """The recipe for code on the example's tasks, with a small model that knows all their characters."""
+    prompts = "".join(entry["prompt"] for entry in rows_of("code_tasks.jsonl"))
+    tokenizer = character_tokenizer("".join(sorted({*prompts, *string.printable})))
+    shape = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
+    model = tiny_model(len(tokenizer), seed=0, **shape, max_positions=256)
+    save_model(model, tokenizer, tmp_path / "model")
+    paths = [f"model.path={tmp_path / 'model'}", f"record.folder={tmp_path}"]
+    smaller = ["rollout.prompts=4", "rollout.group=2", "rollout.max_tokens=32", "trainer.steps=1"]
+    return [
+        *("train", "code", "data.path=examples/code_tasks.jsonl", *paths, *smaller),
+        *("trainer.minibatches=2", "--json"),
+    ]
+
+
+def test_the_gold_programs_pass_the_tests_of_the_code_tasks(code_run, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(build_app(), [*code_run, "--dry-run"])
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["num_prompts"], report["gold_answers_tried"]) == (4, 4)
+
+
+def test_the_recipe_for_code_trains(code_run, monkeypatch, tmp_path):
+    """A model without training writes no program: reward 0, fault format, and no failed verdict."""
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(build_app(), code_run)
+    assert result.exit_code == 0, result.stderr
+    (folder,) = (path.parent for path in tmp_path.glob("*/run.json"))
+    (step,) = open_run(folder).steps()
+    assert step["reward/mean"] == 0
+    assert step["verifier/failed_share"] == 0
+
+
+def test_a_gold_program_that_is_wrong_stops_the_run(code_run, monkeypatch, tmp_path):
+    rows = rows_of("code_tasks.jsonl")
+    rows[1]["gold"] = "def balanced(text): return True"
+    (tmp_path / "broken.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in rows))
+    monkeypatch.chdir(ROOT)
+    words = [*code_run, f"data.path={tmp_path / 'broken.jsonl'}", "--dry-run"]
+    result = CliRunner().invoke(build_app(), words)
+    assert result.exit_code == 3
+    assert "gold answer of prompt balanced" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,16 @@ from gspo.verifiers.code_data import read_tests
 from gspo.verifiers.code_grade import Grade, grade
 from gspo.verifiers.sandbox.box import Choice, Sandbox
 from gspo.verifiers.sandbox.job import Limits
-from tests.hostile import honest
+from tests.hostile import honest, idioms
 from tests.hostile.breaking import BREAKING
 from tests.hostile.cheating import CHEATING
+from tests.hostile.evading import EVADING
 from tests.hostile.scripts import SCRIPTS
 from tests.hostile.table import FUNCTION_TESTS, SCRIPT_TESTS
 
-HOSTILE = (*CHEATING, *BREAKING, *SCRIPTS)
+HOSTILE = (*CHEATING, *BREAKING, *EVADING, *SCRIPTS)
+FUNCTIONS = (*honest.FUNCTIONS, *idioms.FUNCTIONS)
+HONEST_SCRIPTS = (*honest.SCRIPTS, *idioms.SCRIPTS)
 
 SHORT = Limits(cpu_s=0.4, wall_s=2.0, memory_mib=512)
 AMPLE = Limits(cpu_s=5.0, wall_s=20.0, memory_mib=1024)
@@ -40,11 +43,11 @@ def graded(sandbox: Sandbox, pairs: Sequence[tuple[str, object]], limits: Limits
 
 def refused(sandbox: Sandbox) -> Iterator[str]:
     """Honest programs that were not accepted."""
-    functions = [(one.code, one.tests) for one in honest.FUNCTIONS]
+    functions = [(one.code, one.tests) for one in FUNCTIONS]
     scripts = [
-        (one.code, {"inputs": [one.input], "outputs": [one.output]}) for one in honest.SCRIPTS
+        (one.code, {"inputs": [one.input], "outputs": [one.output]}) for one in HONEST_SCRIPTS
     ]
-    every = [*honest.FUNCTIONS, *honest.SCRIPTS]
+    every = [*FUNCTIONS, *HONEST_SCRIPTS]
     for one, given in zip(every, graded(sandbox, functions + scripts, AMPLE), strict=True):
         if given.reward != 1.0:
             yield f"honest, {one.name}: {given}"

@@ -76,5 +76,7 @@ RESPONSES = {
     "only in thought": "<think>\n```python\ndef f(x): return x * x + 1\n```\n</think>\nDone.",
     "thought without end": "<think>\n```python\ndef f(x): return x * x + 1\n```",
     "hidden character before the fence": "\u200b```python\ndef f(x): return x * x + 1\n\u200b```",
+    "a line of tildes": "~" * 10**5 + "`",
+    "a fence and a line of blanks": "```" + " " * 10**5 + "`",
     "fence in the middle of a line": "so: ```python def f(x): return x * x + 1```",
 }

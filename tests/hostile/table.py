@@ -5,7 +5,8 @@ the ways to cheat: 1 ends early, 2 lying objects, 3 printed verdicts, 4 forged f
 6 patched modules, 7 looking for the tests, 8 looking through memory, 9 replacing the driver,
 10 answers by heart, 11 answers by circumstance, 12 never ending, 13 crashes, 14 memory, 15 many
 processes, 16 survivors, 17 floods, 18 filling disks, 19 links and devices, 20 network, 21 other
-processes, 22 secrets, 23 numbers, 24 values that cannot be sent, 25 formats.
+processes, 22 secrets, 23 numbers, 24 values that cannot be sent, 25 formats, 26 no verdict at all,
+27 a grader that takes long.
 """
 
 from dataclasses import dataclass

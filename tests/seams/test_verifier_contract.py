@@ -9,6 +9,7 @@ from gspo.data.addition import Addition
 from gspo.data.countdown import Countdown
 from gspo.types import Prompt, Rollout
 from gspo.verifiers.base import Verifier
+from gspo.verifiers.code import CodeSettings, CodeVerifier
 from gspo.verifiers.exact import ExactVerifier
 from gspo.verifiers.function import FunctionVerifier
 from gspo.verifiers.math import MathVerifier
@@ -40,6 +41,7 @@ def verl(data_source, solution_str, ground_truth, extra_info=None):
 
 MADE = Addition().prompts("held_out", 1, seed=0)[0]
 PUZZLE = Countdown().prompts("held_out", 1, seed=0)[0]
+PROGRAM = "```python\ndef f(x): return x * x\n```\n"
 CASES = {
     "ours": Case(FunctionVerifier(ours, "ours"), MADE, f"so >{MADE.answer}", ">1"),
     "trl": Case(FunctionVerifier(trl, "trl"), MADE, f"so >{MADE.answer}", ">1"),
@@ -56,6 +58,12 @@ CASES = {
     ),
     "math": Case(
         MathVerifier(), replace(MADE, columns={}), rf"so \boxed{{{MADE.answer}.0}}", r"\boxed{1}"
+    ),
+    "code": Case(
+        CodeVerifier(CodeSettings(sandbox="kernel")),
+        Prompt("f", "", (), "assert f(3) == 9", columns={"gold": PROGRAM}),
+        f"So:\n{PROGRAM}",
+        "```python\ndef f(x): return x\n```",
     ),
     "parts": Case(
         WeightedParts(

@@ -100,6 +100,38 @@ def test_the_form(verify):
     assert [reward for _, reward, _ in verdicts(result)] == [0, 1]
 
 
+def test_code_with_reasons(verify):
+    square = "```python\ndef f(x): return x * x\n```"
+    rows = [
+        {"id": "right", "tests": ["assert f(3) == 9"], "completion": square},
+        {"id": "wrong", "tests": ["assert f(3) == 6"], "completion": square},
+        {"id": "none", "tests": "assert f(3) == 9", "completion": "x squared"},
+        {
+            "id": "script",
+            "tests": {"inputs": ["3"], "outputs": ["9"]},
+            "completion": "```\n1 / 0\n```",
+        },
+        {"id": "answer", "answer": "assert f(3) == 9", "completion": square},
+        {"id": "no tests", "completion": square},
+    ]
+    result = verify("code", rows, "--json")
+    assert [(r["id"], r["reward"], r["reason"]) for r in json.loads(result.stdout)["verdicts"]] == [
+        ("right", 1, None),
+        ("wrong", 0, "wrong: f(3): gave 9"),
+        ("none", 0, "format: no program in the response"),
+        ("script", 0, "crash: input '3': raised ZeroDivisionError: division by zero"),
+        ("answer", 1, None),
+        ("no tests", None, None),
+    ]
+    assert "wanted assert lines" in verdicts(result)[-1][2]
+    table = verify("code", rows[:2]).stdout.splitlines()
+    assert table == [
+        "id     reward  failure  reason",
+        "right       1  -        -",
+        "wrong       0  -        wrong: f(3): gave 9",
+    ]
+
+
 def test_a_function_with_a_limit(verify, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def f(completion):\n    while completion == 'x': pass\n    return 1\n"

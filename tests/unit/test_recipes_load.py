@@ -41,7 +41,7 @@ def test_every_shipped_recipe_loads_and_survives_a_round_trip(name, written):
 
 
 def test_the_shipped_recipes_are_these():
-    assert recipe_names() == ["countdown", "demo", "own-data"]
+    assert recipe_names() == ["code", "countdown", "demo", "own-data"]
     assert isinstance(load_recipe("own-data").model, SavedModel)
     assert isinstance(load_recipe("own-data").data, FileData)
 

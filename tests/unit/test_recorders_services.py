@@ -3,8 +3,11 @@ without a network."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
+import signal
 import socket
 import sqlite3
 import struct
@@ -249,3 +252,19 @@ def test_wandb_never_asks_for_a_login(path, monkeypatch, environment, reason):
     assert name == "wandb"
     assert reason in text
     assert not (path / "wandb").exists()
+
+
+def test_wandb_starts_again_where_its_process_has_ended(path):
+    """A second run in one process, after the package's own process was killed or went away."""
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    RunFolder.create(path, info={}, recipe="").close()
+    said: list[Any] = []
+    for _ in range(2):
+        for one in mirrors(["wandb"], path, lambda *words: said.append(words)):
+            one.close()
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                text = status.read_text()
+                if "wandb-core" in text and f"PPid:\t{os.getpid()}\n" in text:
+                    os.kill(int(status.parent.name), signal.SIGKILL)
+    assert said == []

@@ -18,6 +18,10 @@ CASES = {
     "tildes": ("~~~python\ngood\n~~~", "good\n"),
     "longer fence around a shorter": ("````python\n```\ngood\n````", "```\ngood\n"),
     "indented fence": ("  ```python\ngood\n  ```", "good\n"),
+    "within a list": (
+        "1. so:\n   ```python\n   if x:\n       y\n\n  z\n   ```",
+        "if x:\n    y\n\nz\n",
+    ),
     "carriage returns": ("```python\r\ngood\r\n```\r\n", "good\n"),
     "thought that never began": (f"bad</think>\n{GOOD}", "good\n"),
     "empty block": ("```python\n```", ""),

@@ -52,6 +52,17 @@ def test_all_stops_at_the_first_failure_and_share_does_not():
     assert (share.reward, share.fault, share.num_run) == (0.875, "wrong", 8)
 
 
+def test_the_third_timeout_ends_a_share():
+    hangs = {f"f{x}": Outcome(End.timeout, None, "slept") for x in range(5)}
+    given = graded(Scripted(**hangs), "share")
+    assert given.fault == "timeout"
+    assert given.num_run < 8
+    assert given.reward == given.num_passed / 8
+    assert given.num_run - given.num_passed == 3
+    del hangs["f0"], hangs["f1"], hangs["f2"]
+    assert graded(Scripted(**hangs), "share").reward == 0.75
+
+
 def test_each_end_is_its_fault():
     for end in (End.wrong, End.timeout, End.crash, End.resource, End.policy):
         given = graded(Scripted(f3=Outcome(end, None, "why")))

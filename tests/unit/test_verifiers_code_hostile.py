@@ -12,8 +12,7 @@ import pytest
 
 from gspo.verifiers.code_extract import extract_code
 from gspo.verifiers.sandbox import layers
-from tests.hostile import honest
-from tests.hostile.core import HOSTILE, failures
+from tests.hostile.core import FUNCTIONS, HONEST_SCRIPTS, HOSTILE, failures
 from tests.hostile.scripts import RESPONSES
 
 ROOT = Path(__file__).parents[2]
@@ -32,9 +31,9 @@ def layer(request):
 
 def test_tables_are_whole():
     kinds = {one.kind for one in HOSTILE}
-    assert kinds | {25} == set(range(1, 26))
-    assert len(honest.FUNCTIONS) + len(honest.SCRIPTS) >= 100
-    assert len(HOSTILE) >= 100
+    assert kinds | {25} == set(range(1, 28))
+    assert len(FUNCTIONS) + len(HONEST_SCRIPTS) >= 200
+    assert len(HOSTILE) >= 180
 
 
 def test_as_whoever_runs_the_tests(layer):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from gspo.errors import GspoWarning, VerifierError
-from gspo.verifiers.sandbox import box, canaries
+from gspo.verifiers.sandbox import box, canaries, client, zygote
 from gspo.verifiers.sandbox.box import Sandbox
 from gspo.verifiers.sandbox.job import Call, End, Expression, Limits, Program
 from tests.hostile.core import children, left_behind
@@ -111,6 +111,44 @@ def _kill_when_a_job_runs():
     while len(found := children()) < 2:  # the server and its job
         time.sleep(0.01)
     os.kill(found[0], signal.SIGKILL)
+
+
+def test_a_job_is_heard_before_the_nonsense_that_it_sends(sandbox, monkeypatch):
+    """Also when both are read at once, long after: the job was confined, and it is its fault."""
+    poll = client._Conversation._poll
+
+    def late(self, timeout_s):
+        ready = poll(self, timeout_s)
+        return (
+            ready if self._control.fileno() in ready else [d for d in ready if d in self._writing]
+        )
+
+    monkeypatch.setattr(client._Conversation, "_poll", late)
+    ended = sandbox.run(Expression("import os; os.write(4, b'\\xff' * 4)", "1"), LIMITS)
+    assert ended.end is End.resource
+
+
+def test_waiting_for_a_cpu_is_no_wall_time(monkeypatch):
+    """By hand: 2 s of CPU time, 5 s of wall time allowed; 11 s ago begun, none used."""
+    request = zygote._Request(2.0, 5.0, 512, 1)
+    used, threads, waited = 0.0, 1, 0.0
+    monkeypatch.setattr(zygote, "_cpu_seconds", lambda pid: used)
+    monkeypatch.setattr(zygote, "_num_threads", lambda pid: threads)
+    monkeypatch.setattr(zygote, "_waited_seconds", lambda pid: waited)
+    monkeypatch.setattr(zygote.time, "monotonic", lambda: 111.0)
+
+    def end(begun):
+        return zygote._overstepped(1, request, begun)
+
+    assert (end(107.0), end(105.9)) == ("own", "wall")
+    waited = 3.0
+    assert (end(103.1), end(102.9)) == ("own", "wall")
+    waited = 7.0
+    assert (end(101.1), end(100.9)) == ("own", "starved")
+    threads = 65
+    assert end(110.0) == "threads"
+    used = 2.0
+    assert end(110.0) == "cpu"
 
 
 def test_nothing_is_left():

@@ -36,6 +36,11 @@ CALLS = {
     "wall time": (heard(status=9, end="wall"), End.timeout),
     "starved": (heard(status=9, end="starved"), End.broken),
     "kernel's CPU limit": (heard(status=9, cpu_s=1.5), End.timeout),
+    "threads": (heard(status=9, end="threads"), End.resource),
+    "no plain value, by a telling name": (
+        heard({"unsendable": "value of type frame has bytes is not plain"}),
+        End.wrong,
+    ),
     "killed by someone": (heard(status=9), End.broken),
     "forbidden call": (heard(status=int(signal.SIGSYS)), End.policy),
     "segmentation fault": (heard(status=int(signal.SIGSEGV)), End.crash),
@@ -76,3 +81,8 @@ def test_a_job_that_was_not_confined_has_no_verdict():
     ended = outcome(CALL, transcript, LIMITS)
     assert ended.end is End.broken
     assert "OSError: no" in ended.reason
+
+
+def test_a_reason_is_short_whatever_the_program_sends():
+    sent = heard({"raised": "ValueError", "message": "x" * 10**6})
+    assert len(outcome(CALL, sent, LIMITS).reason) == 500

@@ -82,9 +82,20 @@ def test_pairs_of_streams_without_addresses(machine):
     assert answer(machine, "sendto", 3, 0, 1, 0, 1 << 32, 0) == KILL
 
 
+def test_its_cpu_limit_can_be_read_and_not_lowered(machine):
+    """The kernel kills whom a lower one ends with SIGKILL, as if we had."""
+    assert answer(machine, "prlimit64", 0, 0, 0, 1) == ALLOW
+    for new in (1, 1 << 32):
+        assert answer(machine, "prlimit64", 0, 0, new) == EPERM
+    assert answer(machine, "setrlimit", 0, 1) == EPERM
+    assert answer(machine, "setrlimit", 3, 1) == ALLOW
+
+
 def test_its_own_limits_and_names_only(machine):
     assert answer(machine, "prlimit64", 0) == ALLOW
     assert answer(machine, "prlimit64", 1) == EPERM
+    assert answer(machine, "prlimit64", 1, 3, 1) == EPERM
+    assert answer(machine, "prlimit64", 0, 3, 1) == ALLOW  # the stack's
     assert answer(machine, "prctl", 15) == ALLOW
     assert answer(machine, "prctl", 4) == EPERM
 

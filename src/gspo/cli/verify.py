@@ -15,7 +15,7 @@ from gspo.errors import DataError, RecipeError
 
 if TYPE_CHECKING:
     from gspo.data.files import Row
-    from gspo.types import Prompt, Rollout, Verdict
+    from gspo.types import Prompt, Rollout
     from gspo.verifiers.base import Verifier
 
 OWN_COLUMNS = ("id", "prompt", "answer", "completion")
@@ -79,14 +79,12 @@ def verify(
     }
     with stdout_kept_clean():
         verifier = _verifier(kind, {name: v for name, v in settings.items() if v is not None})
-        verdicts = [
-            {"id": row_id, "reward": verdict.reward, "failure": verdict.failure}
-            for row_id, verdict in _judged(verifier, file, kind)
-        ]
+        verdicts = list(_judged(verifier, file, kind))
     if json:
         print_json({"verdicts": verdicts})
     else:
-        print_table(("id", "reward", "failure"), [tuple(verdict.values()) for verdict in verdicts])
+        header = tuple(verdicts[0])
+        print_table(header, [tuple(verdict.values()) for verdict in verdicts])
 
 
 def _verifier(kind: Kind, settings: dict[str, Any]) -> Verifier:
@@ -118,7 +116,7 @@ def _verifier(kind: Kind, settings: dict[str, Any]) -> Verifier:
     return build_grader(section, 0, None, [])
 
 
-def _judged(verifier: Verifier, file: Path, kind: Kind) -> Iterator[tuple[Any, Verdict]]:
+def _judged(verifier: Verifier, file: Path, kind: Kind) -> Iterator[dict[str, Any]]:
     from gspo.data.files import read_rows
 
     num_rows = 0
@@ -127,21 +125,27 @@ def _judged(verifier: Verifier, file: Path, kind: Kind) -> Iterator[tuple[Any, V
         prompt, rollout = _written(row)
         if kind in TASKS and isinstance(prompt.answer, int):
             prompt = replace(prompt, answer=str(prompt.answer))  # tasks write their answers as text
-        yield row.values.get("id", row.number), _verdict(verifier, prompt, rollout)
+        yield {"id": row.values.get("id", row.number), **_verdict(verifier, prompt, rollout)}
     if num_rows == 0:
         raise DataError(f"{file} holds no row; wanted rows with id, completion and answer")
 
 
-def _verdict(verifier: Verifier, prompt: Prompt, rollout: Rollout) -> Verdict:
-    """A row that the verifier cannot take is a failed one; the others are judged all the same."""
-    from gspo.types import Verdict
-    from gspo.verifiers.base import check_prompts
+def _verdict(verifier: Verifier, prompt: Prompt, rollout: Rollout) -> dict[str, Any]:
+    """A row that the verifier cannot take is a failed one; the others are judged all the same. Why
+    there is no reward of 1, where the verifier can say it."""
+    from gspo.verifiers.base import Explains, check_prompts
 
+    explains = isinstance(verifier, Explains)
     try:
         check_prompts(verifier, [prompt])
     except DataError as error:
-        return Verdict.failed(str(error))
-    return verifier.judge(prompt, [rollout])[0]
+        failed = {"reward": None, "failure": str(error)}
+        return {**failed, "reason": None} if explains else failed
+    if explains:
+        verdict, reason = verifier.explained(prompt, rollout)
+        return {"reward": verdict.reward, "failure": verdict.failure, "reason": reason}
+    verdict = verifier.judge(prompt, [rollout])[0]
+    return {"reward": verdict.reward, "failure": verdict.failure}
 
 
 def _written(row: Row) -> tuple[Prompt, Rollout]:

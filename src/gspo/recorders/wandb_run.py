@@ -13,6 +13,8 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -42,10 +44,12 @@ class WandbRun:
         # Read while the package is imported: it would report its own errors to its makers.
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
+        from wandb.sdk.mailbox import HandleAbandonedError, MailboxClosedError
 
         self._histogram = wandb.Histogram
         self._opened_s = time.time()
-        self._run = wandb.init(
+        start = partial(
+            wandb.init,
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             name=target.name,
             id=target.id,
@@ -56,6 +60,13 @@ class WandbRun:
             reinit="create_new",
             settings=wandb.Settings(console="off", silent=True),
         )
+        gone = (HandleAbandonedError, MailboxClosedError, ConnectionError)
+        try:
+            self._run = start()
+        except gone:  # the package's process, left by an earlier run, has ended
+            with suppress(*gone):
+                wandb.teardown()
+            self._run = start()
 
     def add(self, entries: Sequence[Entry]) -> None:
         """A row a step; W&B joins rows of one step, and drops steps that it has."""

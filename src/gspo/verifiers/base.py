@@ -39,6 +39,15 @@ class ChecksEach(Protocol):
         ...
 
 
+@runtime_checkable
+class Explains(Protocol):
+    """A verifier that can say in words why a response has its reward."""
+
+    def explained(self, prompt: Prompt, rollout: Rollout) -> tuple[Verdict, str | None]:
+        """The verdict, and the reason for a scored one below 1; it may quote the response."""
+        ...
+
+
 def check_prompts(verifier: Verifier, prompts: Sequence[Prompt]) -> None:
     """DataError when a verifier cannot judge one of the prompts; to be called before anything is
     generated."""

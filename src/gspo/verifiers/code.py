@@ -88,6 +88,11 @@ class CodeVerifier:
         programs = [extract_code(r.text, ended=r.finish == "stop") for r in rollouts]
         return self._graded(programs, tests)
 
+    def explained(self, prompt: Prompt, rollout: Rollout) -> tuple[Verdict, str | None]:
+        """The verdict and, where there is a fault, what it is: for people."""
+        (grade,) = self.grades(prompt, [rollout])
+        return _verdict(grade), f"{grade.fault}: {grade.reason}" if grade.fault else None
+
     def check(self, prompt: Prompt) -> None:
         """DataError when the prompt's tests cannot be read. To be called before generating."""
         self._tests(prompt)

@@ -9,6 +9,7 @@ This module knows only the standard library: workers load it by itself.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ MAX_DEPTH = 320  # brackets within brackets: Python's parser recurses, and stops
 # Possessive, and an unclosed string ends with the payload: linear time on any input.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {bracket: 1 if bracket in b"[{" else -1 for bracket in b"[]{}"}
 
 
 class FrameError(ValueError):
@@ -122,11 +124,8 @@ def _read_exactly(descriptor: int, num_bytes: int, whole: bool = False) -> bytes
 
 def _depth(payload: bytes) -> int:
     """Deepest nesting, by counting brackets outside strings."""
-    deepest = depth = 0
-    for bracket in _STRINGS.sub(b"", payload).translate(None, _NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+    brackets = _STRINGS.sub(b"", payload).translate(None, _NO_BRACKETS)
+    return max(itertools.accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,13 +3,14 @@
   "use strict";
   const G = window.G;
   const MARGIN = "300px"; // charts are drawn a little before they are seen
-  const specs = new WeakMap(); // chart element -> {traces, layout}, the newest
+  const specs = new WeakMap(); // chart element -> {panel, make, click}, the newest
   const near = new WeakSet(); // chart elements on the screen, or nearly
   const queue = new Set();
   let frame = 0;
   let whenIdle = [];
 
-  const NARROW = 420; // pixels: below, the legend begins at the chart's edge, to have room
+  const NARROW = 420; // pixels: below, the legend begins left of the plot, to have room
+  const LEFT_OF_PLOT = -0.19; // of the plot's width: at its axis title
 
   const CONFIG = { displayModeBar: false, displaylogo: false, responsive: false, scrollZoom: false, doubleClick: "reset+autosize" };
   const coarse = window.matchMedia("(pointer: coarse)");
@@ -35,30 +36,37 @@
       margin: { l: 52, r: 14, t: 10, b: 40 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font,
       hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { ...font, size: 12 }, align: "left" },
-      legend: { orientation: "h", xref: node.clientWidth < NARROW ? "container" : "paper", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 11, color: colours.soft }, ...legend },
+      legend: { orientation: "h", x: node.clientWidth < NARROW ? LEFT_OF_PLOT : 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 11, color: colours.soft }, ...legend },
       dragmode: coarse.matches ? false : "zoom", uirevision: "kept", barcornerradius: 2,
       ...rest,
       ...axes,
     };
   }
 
-  function render(node) {
+  async function render(node) {
     const spec = specs.get(node);
     if (!spec || node.hidden || !node.clientWidth) return;
-    const { traces, layout } = spec.make ? spec.make() : spec;
-    window.Plotly.react(node, traces, styled(layout, node), CONFIG);
+    const { traces, layout } = spec.make();
+    const drawing = window.Plotly.react(node, traces, styled(layout, node), CONFIG);
     node.dataset.drawn = "1";
     if (!node.hasClick && spec.click) {
       node.hasClick = true;
       node.on("plotly_click", (event) => specs.get(node).click(event.points[0]));
     }
+    await drawing;
+  }
+
+  /* One chart that cannot be drawn leaves the others as they are. */
+  function failed(node, error) {
+    console.error(error);
+    specs.get(node).panel.say(`This chart cannot be drawn: ${error.message}`);
   }
 
   function next() {
     frame = 0;
     const [node] = queue;
     queue.delete(node);
-    if (node && node.isConnected) render(node);
+    if (node && node.isConnected) render(node).catch((error) => failed(node, error));
     if (queue.size) schedule();
     else settle();
   }
@@ -120,7 +128,7 @@
     const { click, summary } = options || {};
     const node = panel.chart;
     panel.say(null);
-    specs.set(node, { make, click });
+    specs.set(node, { panel, make, click });
     node.setAttribute("aria-label", G.visible(summary || node.getAttribute("aria-label")));
     if (!node.isWatched) {
       node.isWatched = true;

@@ -31,10 +31,26 @@
   };
 
   const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "%": "&#37;", $: "&#36;" };
+  const LETTER_PX = 8; // a wide letter at a label's size: some characters are ten times as wide
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "12px sans-serif";
+
+  /* As much of the text as has the width of `max` letters. */
+  function narrow(text, max) {
+    let kept = text;
+    while (kept.length > 1 && pen.measureText(kept).width > LETTER_PX * max) {
+      const chars = Array.from(kept);
+      kept = chars.slice(0, Math.floor(0.8 * chars.length)).join("");
+    }
+    return kept === text ? text : kept + "\u2026";
+  }
 
   /* For Plotly, which reads a subset of HTML in labels and hover texts, %{...} as a value to be put
-     in, and $...$ as a formula. */
-  G.plotText = (text, max) => G.oneLine(text, max || 80).replace(/[&<>%$]/g, (char) => ENTITIES[char]);
+     in, and $...$ as a formula; and which gives up where a label leaves no room for the plot. */
+  G.plotText = function (text, max) {
+    const most = max || 80;
+    return narrow(G.oneLine(text, most), most).replace(/[&<>%$]/g, (char) => ENTITIES[char]);
+  };
 
   const DANGEROUS = /^on|^srcdoc$|^style$/i;
 

@@ -69,7 +69,7 @@ def _of_reply(reply: Any) -> tuple[End, Any, str]:
         case {"raised": str(name), "message": str(message)}:
             return _RAISED.get(name, End.crash), None, f"raised {message}"
         case {"unsendable": str(why)}:
-            return (End.resource if "bytes" in why else End.wrong), None, why
+            return (End.resource if why.startswith("frame has") else End.wrong), None, why
         case _:
             return End.wrong, None, "a reply of no known form"
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import gc
 import io
 import os
 import sys
@@ -39,6 +40,7 @@ def run(job_descriptor: int, reply_descriptor: int, max_reply_bytes: int) -> NoR
     os.close(job_descriptor)
     _open_streams()
     module = ModuleType("__main__" if job["mode"] == "program" else "solution")
+    module.__file__ = "solution.py"
     sys.modules[module.__name__] = module  # dataclasses and enum look their module up
     sys.argv = ["solution.py"]
     for name in ("exit", "quit"):  # `site` makes them, which the fork server does without
@@ -77,13 +79,20 @@ def _target(namespace: dict[str, Any], name: str) -> Any:
 
 
 def _finish_program(job: dict[str, Any], module: ModuleType, reply_descriptor: int) -> NoReturn:
-    """Run a script to its end as the interpreter would: threads joined, exit handlers, streams."""
+    """Run a script to its end as the interpreter would: threads joined, exit handlers, streams, and
+    what its variables hold: a file over descriptor 1, say."""
 
     def script() -> None:
         exec(_compiled(job["code"], "solution.py"), module.__dict__)  # noqa: S102
 
+    def forget() -> None:
+        sys.stdout = sys.__stdout__
+        module.__dict__.clear()
+        gc.collect()
+        _flush()
+
     status = 0
-    for step in (script, *_CLOSING, sys.stdout.flush):
+    for step in (script, *_CLOSING, _flush, forget):
         status = _quietly(step, reply_descriptor) or status
     os._exit(status)
 
@@ -100,6 +109,13 @@ def _quietly(step: Callable[[], object], reply_descriptor: int) -> int:
     return 0
 
 
+def _flush() -> None:
+    """What is stdout now, and what was when the script began."""
+    for stream in (sys.stdout, sys.__stdout__):
+        if stream is not None and not stream.closed:
+            stream.flush()
+
+
 def _exit_status(code: object) -> int:
     if code is None:
         return 0
@@ -112,8 +128,11 @@ def _compiled(source: str, name: str) -> Any:
 
 def _raised(error: BaseException) -> dict[str, str]:
     """Written by `traceback`, which survives an exception that lies about its text."""
-    message = "".join(traceback.format_exception_only(error)).strip()
-    return {"raised": type(error).__name__, "message": message[-MAX_MESSAGE_CHARACTERS:]}
+    lines = traceback.format_exception_only(error)
+    if isinstance(error, SyntaxError):
+        del lines[:-1]  # the place in the source
+    message = "".join(lines).strip()[:MAX_MESSAGE_CHARACTERS]
+    return {"raised": type(error).__name__, "message": message}
 
 
 def _open_streams() -> None:
