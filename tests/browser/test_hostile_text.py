@@ -114,10 +114,7 @@ def test_names_stand_in_the_list_and_in_legends(attacked, hostile):
     attacked.resize(WIDE)
     names = list(ids)
     listed = attacked.page.locator(".run-name").all_text_contents()
-    flat = [visible(name, one_line=True) for name in names]
-    assert sorted(listed) == sorted(
-        name if len(name) <= 80 else f"{name[:80]}\u2026" for name in flat
-    )
+    assert sorted(listed) == sorted(flat(name, 80) for name in names)
     for width, chosen in ((WIDE, names[1:9]), (NARROW, names[-8:])):
         attacked.resize(width)
         for view in ("working", "speed"):

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from tests.browser.expected import NUMBERS, Expected
+from tests.browser.viewer import TALLEST
 
-STEP, ROW = 8, 21  # another step than the last, and a response that moved
+STEP, ROW = 8, 30  # another step than the last, and a response that the clip cut
 #: Key in the URL, words of its button.
 VIEWS = {
     "working": "Is it working?",
@@ -23,8 +23,8 @@ VIEWS = {
     "recipe": "Recipe",
 }
 #: How many numbers a view has at least: none is missing quietly.
-FEWEST = {"working": 15, "trust": 10, "drives": 60, "rollouts": 125, "gap": 5, "speed": 6}
-DEFINED = """(nodes) => nodes.filter((node) => {
+FEWEST = {"working": 13, "trust": 10, "drives": 40, "rollouts": 125, "gap": 5, "speed": 6}
+DEFINED = """(nodes) => nodes.filter((node) => node.checkVisibility()).filter((node) => {
   node.focus();
   const tip = document.getElementById("tip");
   return tip.hidden || tip.textContent.length < 10 || tip.textContent.includes("no entry");
@@ -41,24 +41,40 @@ def expected(runs):
     return Expected(runs / "a", ROW)
 
 
-@pytest.fixture
-def pressed(viewer):
-    """Opens a view by its button, at a step and a response that are not the first choice."""
+@pytest.fixture(scope="module")
+def viewer(look, serving, ids):
+    viewer = look(serving.origin, ids, height=TALLEST)
+    viewer.open("a")
+    return viewer
 
-    def press(view: str):
-        viewer.go("a", view="recipe" if view == "working" else "working", step=STEP, row=ROW)
-        viewer.page.get_by_role("button", name=VIEWS[view]).click()
-        viewer.page.wait_for_selector(f"body[data-view={view}]")
-        viewer.settle()
+
+@pytest.fixture(scope="module", params=VIEWS)
+def pressed(request, viewer):
+    """A view that was opened by its button, and its key."""
+    viewer.go("a", view="gap", step=STEP, row=ROW)
+    if request.param == "gap":
+        viewer.go("a", view="recipe", step=STEP, row=ROW)
+    viewer.page.get_by_role("button", name=VIEWS[request.param]).click()
+    viewer.page.wait_for_selector(f"body[data-view={request.param}]")
+    viewer.settle()
+    return viewer, request.param
+
+
+@pytest.fixture
+def at(viewer):
+    """Goes to a view, at a step and a response that are not the first choice."""
+
+    def go(view: str):
+        viewer.go("a", view=view, step=STEP, row=ROW)
         return viewer
 
-    yield press
+    yield go
     viewer.check()
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_number_is_the_folders(pressed, expected, view):
-    page = pressed(view).page
+def test_every_number_is_the_folders(pressed, expected):
+    viewer, view = pressed
+    page = viewer.page
     wrong = []
     for number in page.evaluate(NUMBERS):
         name = number["metric"]
@@ -80,9 +96,8 @@ def _close(shown: float, wanted: float) -> bool:
     return math.isclose(shown, wanted, rel_tol=1e-8)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_number_and_chart_has_its_definition_on_focus(pressed, view):
-    page = pressed(view).page
+def test_every_number_and_chart_has_its_definition_on_focus(pressed):
+    page = pressed[0].page
     page.keyboard.press("Tab")  # from here on focus is the keyboard's
     reached = page.locator("section:not([hidden]) [data-define]:not([tabindex='-1'])")
     numbers = reached.locator("xpath=self::*[@tabindex='0' or self::button]")
@@ -144,12 +159,11 @@ LINES = {
 
 
 @pytest.mark.parametrize("view", [*dict.fromkeys(view for view, _ in LINES)])
-def test_lines_are_the_columns(pressed, expected, view):
-    viewer = pressed(view)
-    viewer.tall()
+def test_lines_are_the_columns(at, expected, view):
+    viewer = at(view)
     steps = [step for step in expected.rows if step > 0]
-    for (at, chart), names in LINES.items():
-        if at != view:
+    for (of, chart), names in LINES.items():
+        if of != view:
             continue
         drawn = lines(viewer.chart(chart))
         for label, name in names.items():
@@ -159,9 +173,8 @@ def test_lines_are_the_columns(pressed, expected, view):
             assert [(a, b) for a, b in zip(x, y, strict=True) if b is not None] == known, name
 
 
-def test_held_out_points_and_intervals_are_the_evaluations(pressed, expected):
-    viewer = pressed("working")
-    viewer.tall()
+def test_held_out_points_and_intervals_are_the_evaluations(at, expected):
+    viewer = at("working")
     drawn = lines(viewer.chart("held_out"))
     evaluated = [event for event in expected.run.events() if event["kind"] == "evaluated"]
     assert drawn["pass@1"] == ([0, 12], [event["eval/pass@1"] for event in evaluated])
@@ -169,11 +182,10 @@ def test_held_out_points_and_intervals_are_the_evaluations(pressed, expected):
     assert drawn["greedy"] == ([0, 12], [event["eval/greedy"] for event in evaluated])
 
 
-def test_the_heat_maps_are_the_recorded_counts_and_shares(pressed, expected):
-    viewer = pressed("trust")
-    viewer.tall()
+def test_the_heat_maps_are_the_recorded_counts_and_shares(at, expected):
+    viewer = at("trust")
     (counts, *band) = viewer.chart("log_s_over_time")
-    recorded = np.array([expected.rows[step]["log_s/histogram"] for step in counts["x"]], float)
+    recorded = np.array([expected.rows[step]["log_s/histogram"]["counts"] for step in counts["x"]], float)
     with np.errstate(invalid="ignore"):
         shares = recorded / recorded.sum(1, keepdims=True)
     drawn = np.array(counts["z"], float)
@@ -184,8 +196,8 @@ def test_the_heat_maps_are_the_recorded_counts_and_shares(pressed, expected):
         assert row == [expected.rows[s].get(f"clip/cut_share/len_{bucket}") for s in cut["x"]]
 
 
-def test_the_histogram_of_a_step_counts_its_responses(pressed, expected):
-    viewer = pressed("trust")
+def test_the_histogram_of_a_step_counts_its_responses(at, expected):
+    viewer = at("trust")
     table = [r for r in expected.table(STEP) if r["advantage"] and r["log_s"] is not None]
     for button, rows in {
         "2 and later": [row for row in table if row["minibatch"] >= 2],
@@ -198,53 +210,52 @@ def test_the_histogram_of_a_step_counts_its_responses(pressed, expected):
         assert sum(drawn.values()).sum() == len(rows)
         assert drawn["cut"].sum() == len(cut) > 0
         if button == "2 and later":  # what the trainer counted into the recorded histogram
-            assert sum(drawn.values()).tolist() == expected.rows[STEP]["log_s/histogram"]
+            assert sum(drawn.values()).tolist() == expected.rows[STEP]["log_s/histogram"]["counts"]
 
 
-def test_shares_of_the_time_add_up(pressed, expected):
-    viewer = pressed("speed")
+def test_shares_of_the_time_add_up(at, expected):
+    viewer = at("speed")
     parts = lines(viewer.chart("time_shares"))
-    for at, step in enumerate(parts["rollout"][0]):
+    for k, step in enumerate(parts["rollout"][0]):
         row = expected.rows[step]
         for part, (_, y) in parts.items():
-            assert math.isclose(y[at], row[f"time/{part}_s"] / row["time/step_s"])
-        assert math.isclose(sum(y[at] for _, y in parts.values()), 1)
+            assert math.isclose(y[k], row[f"time/{part}_s"] / row["time/step_s"])
+        assert math.isclose(sum(y[k] for _, y in parts.values()), 1)
 
 
-def test_groups_and_lengths_of_a_step(pressed, expected):
-    viewer = pressed("groups")
-    viewer.tall()
+def test_groups_and_lengths_of_a_step(at, expected):
+    viewer = at("groups")
     groups: dict[int, list[float]] = {}
     for row in expected.table(STEP):
         if row["reward"] is not None:
             groups.setdefault(row["group"], []).append(row["reward"])
     rates = [sum(reward > 0.5 for reward in found) / len(found) for found in groups.values()]
     bars = viewer.chart("difficulty")
-    counted = {x: sum(t["y"][at] for t in bars) for at, x in enumerate(bars[0]["x"])}
+    counted = [sum(heights) for heights in zip(*(trace["y"] for trace in bars), strict=True)]
     wanted = np.bincount([round(rate * 8) for rate in rates], minlength=9)
-    assert list(counted.values()) == wanted.tolist()
+    assert counted == wanted.tolist()
     lengths = {trace["name"]: sum(trace["y"]) for trace in viewer.chart("lengths")}
     rewards = [row["reward"] for row in expected.table(STEP)]
     assert lengths["reward > 0.5"] == sum(r is not None and r > 0.5 for r in rewards)
     assert lengths["reward up to 0.5"] == sum(r is not None and r <= 0.5 for r in rewards)
 
 
-def test_pairs_and_bars_of_a_response(pressed, expected):
-    viewer = pressed("drives")
-    viewer.tall()
+def test_pairs_and_bars_of_a_response(at, expected):
+    viewer = at("drives")
     row = expected.table(STEP)[ROW]
-    new, old = (torch.tensor(row[name], dtype=torch.float32) for name in ("logp", "old_logp"))
-    moved = (new - old).double()
+    new, old = (np.array(row[name], np.float32) for name in ("logp", "old_logp"))
+    moved = (new - old).astype(float)
     (bars,) = viewer.chart("tokens_along")
     assert bars["y"] == pytest.approx(moved.tolist(), abs=1e-6)
-    first = viewer.page.locator(".pairs .number").first
-    biggest = min(float(moved.max()), -float(moved.min()))
-    assert float(first.get_attribute("data-value")) == biggest
+    pairs = viewer.page.locator(".pairs .number").evaluate_all(
+        "(all) => all.map((one) => Number(one.dataset.value))"
+    )
+    assert pairs[0] == min(moved.max(), -moved.min())
+    assert pairs == sorted(pairs, reverse=True)
 
 
-def test_top_tokens_add_up_to_the_step(pressed, expected):
-    viewer = pressed("drives")
-    viewer.tall()
+def test_top_tokens_add_up_to_the_step(at, expected):
+    viewer = at("drives")
     rows = [
         row
         for row in expected.table(STEP)
@@ -262,8 +273,8 @@ def test_top_tokens_add_up_to_the_step(pressed, expected):
     assert sum(wanted) == pytest.approx(1)
 
 
-def test_the_recipe_and_its_difference_to_another_run(pressed, expected, ids):
-    viewer = pressed("recipe")
+def test_the_recipe_and_its_difference_to_another_run(at, expected, ids):
+    viewer = at("recipe")
     assert viewer.page.locator("pre.code").text_content() == expected.run.recipe_text
     viewer.page.get_by_label("Run to compare with").select_option(ids["b"])
     viewer.settle()

@@ -112,7 +112,7 @@ def test_the_gold_programs_pass_the_tests_of_the_code_tasks(code_run, monkeypatc
     result = CliRunner().invoke(build_app(), [*code_run, "--dry-run"])
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
-    assert (report["num_prompts"], report["gold_answers_tried"]) == (4, 4)
+    assert (report["num_prompts"], report["num_probed"]) == (4, 4)
 
 
 def test_the_recipe_for_code_trains(code_run, monkeypatch, tmp_path):
@@ -121,9 +121,11 @@ def test_the_recipe_for_code_trains(code_run, monkeypatch, tmp_path):
     result = CliRunner().invoke(build_app(), code_run)
     assert result.exit_code == 0, result.stderr
     (folder,) = (path.parent for path in tmp_path.glob("*/run.json"))
-    (step,) = open_run(folder).steps()
-    assert step["reward/mean"] == 0
-    assert step["verifier/failed_share"] == 0
+    assert open_run(folder).columns("reward/mean", "verifier/failed_share") == {
+        "step": [1],
+        "reward/mean": [0],
+        "verifier/failed_share": [0],
+    }
 
 
 def test_a_gold_program_that_is_wrong_stops_the_run(code_run, monkeypatch, tmp_path):
@@ -131,8 +133,9 @@ def test_a_gold_program_that_is_wrong_stops_the_run(code_run, monkeypatch, tmp_p
     rows[1]["gold"] = "def balanced(text): return True"
     (tmp_path / "broken.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in rows))
     monkeypatch.chdir(ROOT)
-    words = [*code_run, f"data.path={tmp_path / 'broken.jsonl'}", "--dry-run"]
-    result = CliRunner().invoke(build_app(), words)
+    broken = f"data.path={tmp_path / 'broken.jsonl'}"
+    words = [broken if word.startswith("data.path=") else word for word in code_run]
+    result = CliRunner().invoke(build_app(), [*words, "--dry-run"])
     assert result.exit_code == 3
     assert "gold answer of prompt balanced" in result.stderr
 

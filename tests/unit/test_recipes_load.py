@@ -205,7 +205,7 @@ def test_one_of_the_shipped_or_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RecipeError, match=r"'dmeo' is no shipped recipe; did you mean 'demo'\?"):
         load_recipe("dmeo")
-    with pytest.raises(RecipeError, match=r"no recipe file x\.yaml; shipped by name: countdown, "):
+    with pytest.raises(RecipeError, match=r"no recipe file x\.yaml; shipped by name: code, "):
         load_recipe("x.yaml")
     with pytest.raises(RecipeError, match="no recipe file"):
         load_recipe("../demo")

@@ -1,13 +1,17 @@
 """The `verifier` section: what goes together, what is built, and the check on gold answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from gspo.errors import DataError, RecipeError, VerifierError
 from gspo.recipes.judges import build_judges
 from gspo.recipes.load import load_recipe, recipe_from, to_yaml
 from gspo.types import Prompt
+from gspo.verifiers.code import CodeSettings, CodeVerifier
 from gspo.verifiers.math import MathSettings, MathVerifier
 from gspo.verifiers.parts import WeightedParts
+from gspo.verifiers.pool import num_workers
 from gspo.verifiers.strict import StrictlyWatched
 from gspo.verifiers.written import written
 
@@ -128,3 +132,21 @@ def test_a_function_runs_in_workers_when_it_has_a_limit(tmp_path):
     hung, fine = judges.verifier.judge(prompt("1"), [written("x"), written("y")])
     assert (hung.failure, fine.reward) == ("timeout: killed after 1 s", 1)
     assert len(judges.verifier_digest) == 64
+
+
+def test_code_with_its_defaults_and_with_its_settings():
+    judges = build_judges(with_verifier({"kind": "code", "sandbox": "kernel"}), None)
+    assert isinstance(judges.verifier, CodeVerifier)
+    assert judges.verifier.settings == replace(
+        CodeSettings(), sandbox="kernel", num_workers=num_workers()
+    )
+    judges.verifier.close()
+    section = {"kind": "code", "sandbox": "kernel", "limit_s": 2, "tests_pass": "share"}
+    judges = build_judges(with_verifier(section), None)
+    half = prompt("assert f(3) == 9\nassert f(2) == 4")
+    (verdict,) = judges.verifier.judge(half, [written("```python\ndef f(x): return 9\n```")])
+    assert (verdict.reward, verdict.parts["wrong"]) == (0.5, 1)
+    assert judges.check([prompt("assert f(3) == 9", gold="def f(x): return x * x")]) == 1
+    with pytest.raises(DataError, match="wanted assert lines"):
+        judges.check([prompt(9)])
+    judges.verifier.close()

@@ -61,7 +61,9 @@ def verify(
     exact_form: Annotated[
         bool | None, typer.Option("--exact-form", help="math: the strict comparison.")
     ] = None,
-    sandbox: Annotated[str | None, typer.Option(help="code: auto, or none.")] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(help="code: auto, gvisor, bubblewrap, kernel or none.")
+    ] = None,
     limit_s: Annotated[
         float | None, typer.Option(help="function, math, code, regex: seconds a verdict.")
     ] = None,

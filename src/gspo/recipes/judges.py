@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gspo.data.gym import GymTask
 from gspo.data.tasks import Task
@@ -90,16 +90,7 @@ def build_grader(
         case "math":
             return MathVerifier(_math_settings(section))
         case "code":
-            from gspo.verifiers.code import CodeSettings, CodeVerifier  # proves a sandbox
-
-            return CodeVerifier(
-                CodeSettings(
-                    sandbox=section.sandbox or "auto",
-                    num_workers=num_workers(),
-                    time_limit_s=section.limit_s or CodeSettings.time_limit_s,
-                    reward=section.tests_pass or "all",
-                )
-            )
+            return _code(section)
         case "regex":
             pattern = section.pattern or ""
             return RegexVerifier(pattern, *([section.limit_s] if section.limit_s else []))
@@ -118,6 +109,21 @@ def _math_settings(section: GraderSection) -> MathSettings:
         strict=bool(section.exact_form),
         limit_s=section.limit_s or LIMIT_S,
     )
+
+
+def _code(section: GraderSection) -> Verifier:
+    """Proves a sandbox, so VerifierError where none holds."""
+    from gspo.verifiers.code import CodeSettings, CodeVerifier
+
+    default = CodeSettings()
+    settings = replace(
+        default,
+        sandbox=section.sandbox or default.sandbox,
+        num_workers=num_workers(),
+        time_limit_s=section.limit_s or default.time_limit_s,
+        reward=section.tests_pass or default.reward,
+    )
+    return CodeVerifier(settings)
 
 
 def _function(place: str, limit_s: float | None) -> tuple[FunctionVerifier, str]:

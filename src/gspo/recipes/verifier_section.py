@@ -68,7 +68,7 @@ class GraderSection(Section):
     exact_form: Switch | None = None
     """math: decimals, units and percent signs as in the answer column; by default 0.33333 is 1/3, and
     a unit on one side is dropped."""
-    sandbox: Literal["auto", "none"] | None = None
+    sandbox: Literal["auto", "gvisor", "bubblewrap", "kernel", "none"] | None = None
     """code: auto, the default, is the strongest that works here; none runs programs unconfined."""
     tests_pass: Literal["all", "share"] | None = None
     """code: 1 when all tests pass, which is the default, or the share that does."""

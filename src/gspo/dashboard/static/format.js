@@ -60,6 +60,9 @@
     return /[.!?]$/.test(whole) ? whole : whole + ".";
   };
 
+  /* Lines break before or after these words, not within. */
+  G.together = (words) => words.replace(/ /g, "\u00a0");
+
   /* "a, b and c" */
   G.listed = function (words) {
     return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;

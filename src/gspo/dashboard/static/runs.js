@@ -53,13 +53,12 @@
     box.checked = chosen;
     const steps = run.total_steps ? `${run.step} of ${run.total_steps}` : String(run.step);
     const facts = [`step ${steps}`, G.isNumber(run.reward) ? `reward ${G.two(run.reward)}` : null, run.num_alarms ? G.plural(run.num_alarms, "alarm") : null];
-    const together = (fact) => fact.replace(/ /g, "\u00a0"); // lines break between facts
     const label = G.el("span", { class: "run-name" }, G.oneLine(run.name, 80));
     const open = G.el(
       "button",
       { type: "button", class: "run-open", title: G.oneLine(run.problem || run.name, 400), "aria-pressed": String(chosen), on: { click: () => G.openRun(run.id) } },
       label,
-      G.el("span", { class: "run-facts" }, G.el("span", { class: `mark ${run.status}` }, `${MARK[run.status] || "?"} ${run.status}`), " \u00b7 " + facts.filter(Boolean).map(together).join(" \u00b7 ")),
+      G.el("span", { class: "run-facts" }, G.el("span", { class: `mark ${run.status}` }, `${MARK[run.status] || "?"} ${run.status}`), " \u00b7 " + facts.filter(Boolean).map(G.together).join(" \u00b7 ")),
     );
     return G.el("li", { class: chosen ? "chosen" : "", data: { run: run.id } }, box, chosen ? swatch(run.id) : G.el("span", { class: "swatch" }), open);
   }

@@ -103,7 +103,7 @@
         ],
         layout: {
           barmode: "group", bargap: Math.max(0.35, 0.9 - 0.14 * buckets.length), bargroupgap: 0.08, margin: { l: 52, r: 14, t: 18, b: 56 },
-          xaxis: { title: "response length, tokens", type: "category" }, yaxis: { title: "share cut", rangemode: "tozero", nticks: 6 },
+          xaxis: { title: "response length, tokens", type: "category", ...(room ? {} : { tickfont: { size: 9, color: colours.soft } }) }, yaxis: { title: "share cut", rangemode: "tozero", nticks: 6 },
         },
       };
     };

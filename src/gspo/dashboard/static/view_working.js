@@ -31,7 +31,7 @@
     if (!now) return "no evaluation recorded";
     const parts = [`95 %: ${G.two(now.low)} to ${G.two(now.high)}`];
     if (before && before.step !== now.step) parts.push(`at step ${before.step}: ${G.two(before.value)}`);
-    return parts.join(" \u00b7 ");
+    return parts.map(G.together).join(" \u00b7 ");
   }
 
   function passAtK(headline) {
