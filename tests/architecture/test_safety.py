@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from gspo.dashboard.page import STATIC
+
 BANNED_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
 BANNED_BUILTINS = {"eval", "exec", "compile", "__import__"}
 BANNED_CALLS = {
@@ -33,6 +35,13 @@ MAY_CATCH_EVERYTHING = {
 # The one file that is there to run a model's program: in a process that holds no answer, behind
 # Landlock and seccomp. It is never imported by the trainer.
 MAY_RUN_CODE = {"verifiers/sandbox/runner.py"}
+
+
+#: What makes elements or code of a text. The dashboard shows text of a run as text only.
+BANNED_IN_PAGES = (
+    "innerHTML", "outerHTML", "insertAdjacentHTML", "setHTML", "document.write", "DOMParser",
+    "createContextualFragment", "eval(", "Function(",
+)  # fmt: skip
 
 
 def dangers(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -103,5 +112,17 @@ def test_no_except_swallows_everything(sources):
         if source.name not in MAY_CATCH_EVERYTHING
         for node in ast.walk(source.tree)
         if isinstance(node, ast.ExceptHandler) and catches_everything(node)
+    ]
+    assert found == []
+
+
+def test_the_dashboards_page_makes_nothing_of_text():
+    scripts = sorted(STATIC.glob("*.js"))
+    assert len(scripts) > 20
+    found = [
+        f"{script.name}: {word}"
+        for script in scripts
+        for word in BANNED_IN_PAGES
+        if word in script.read_text(encoding="utf-8")
     ]
     assert found == []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.browser.serving import Serving
     from tests.browser.viewer import Viewer
 
+CONTENT = "() => [innerWidth, document.querySelector('.frame').getBoundingClientRect().bottom]"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
@@ -99,6 +100,9 @@ def shoot() -> Callable[[Viewer, str], None]:
     def shoot(viewer: Viewer, name: str) -> None:
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            viewer.page.screenshot(path=Path(folder) / f"{name}.png")
+            size = viewer.page.evaluate(CONTENT)
+            clip = {"x": 0, "y": 0, "width": size[0], "height": size[1]}
+            path = Path(folder) / f"{name}.png"
+            viewer.page.screenshot(path=path, clip=clip, full_page=True)
 
     return shoot

@@ -132,18 +132,20 @@ def test_causes_are_shown_as_text(attacked):
         assert flat(rule, 80) in text
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_a_report_of_it_is_harmless_too(hostile, look, tmp_path, width):
+def test_a_report_of_it_is_harmless_too(hostile, look, tmp_path):
     folder, ids = hostile
     file = write_report(folder / "hostile", tmp_path / "report.html")
-    viewer = look(file.as_uri(), ids, width=width)
+    viewer = look(file.as_uri(), ids)
     viewer.open("hostile")
-    for view, chosen in VIEWS.items():
-        viewer.go("hostile", view=view, **chosen)
-        assert viewer.page.evaluate(HOVER) == []
-        viewer.check()
-        assert viewer.page.evaluate(OVERFLOW) == 0
+    for width in (WIDE, NARROW):
+        viewer.resize(width)
+        for view, chosen in VIEWS.items():
+            viewer.go("hostile", view=view, **chosen)
+            assert viewer.page.evaluate(HOVER) == []
+            viewer.check()
+            assert viewer.page.evaluate(OVERFLOW) == 0
     assert viewer.asked == [file.as_uri()]
+    viewer.page.close()
 
 
 def test_a_terminal_obeys_nothing(hostile):

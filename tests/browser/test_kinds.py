@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.expected import Expected
 from tests.browser.kinds import DRAWN
 from tests.browser.test_views import VIEWS
 from tests.browser.viewer import TALLEST
@@ -24,14 +25,19 @@ def viewer(look, serving, ids):
     return viewer
 
 
+def forgive(viewer):
+    """The browser itself writes down what was answered with 404."""
+    viewer.wrong = [text for text in viewer.wrong if "404 (Not Found)" not in text]
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_view_draws(viewer, name):
     for view in VIEWS:
         viewer.go(name, view=view)
         assert viewer.page.evaluate(BROKEN) == [], view
         assert viewer.page.evaluate(BLANK) == [], view
-    if name == "no-tables":  # the browser writes down what was answered with 404
-        viewer.wrong = [text for text in viewer.wrong if "404 (Not Found)" not in text]
+    if name == "no-tables":
+        forgive(viewer)
     viewer.check()
 
 
@@ -47,8 +53,11 @@ def test_one_minibatch_has_nothing_to_cut(viewer):
 
 
 def test_without_tables_the_recorded_counts_are_drawn(viewer, runs):
-    viewer.go("no-tables", view="trust", step=2)
-    assert "No responses of step 2" in viewer.page.locator("section:not([hidden])").text_content()
+    viewer.go("no-tables", view="trust", step=8)
+    assert "No responses of step 8" in viewer.page.locator("section:not([hidden])").text_content()
+    counts = Expected(runs / "no-tables").rows[8]["log_s/histogram"]["counts"]
+    assert [trace["y"] for trace in viewer.chart("log_s_histogram")] == [counts]
+    forgive(viewer)
 
 
 def test_a_length_fair_band_is_drawn_for_two_lengths(viewer):
@@ -57,3 +66,21 @@ def test_a_length_fair_band_is_drawn_for_two_lengths(viewer):
         "() => document.querySelector('[data-chart=log_s_histogram]').layout.shapes.map((one) => one.type)"
     )
     assert sorted(shapes) == ["line", "line", "rect", "rect"]
+
+
+def test_a_chart_that_cannot_be_drawn_says_so_and_stops_no_other(viewer):
+    viewer.go("length-fair", view="recipe")
+    viewer.page.evaluate(
+        """() => { window.real = Plotly.react; Plotly.react = (gd, ...rest) => {
+          if (gd.dataset.chart === "idle_tokens") throw new Error("no room");
+          return real(gd, ...rest);
+        }; }"""
+    )
+    viewer.go("length-fair", view="groups")
+    panel = viewer.page.locator(".panel:has([data-chart=idle_tokens])")
+    assert "This chart cannot be drawn: no room." in panel.text_content()
+    assert viewer.chart("groups")
+    assert viewer.chart("lengths")
+    assert "no room" in viewer.wrong.pop()
+    viewer.page.evaluate("() => { Plotly.react = window.real; }")
+    viewer.check()

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.browser.test_views import VIEWS
+from tests.browser.viewer import TALLEST
 
 PICTURES = bool(os.environ.get("GSPO_SCREENSHOTS"))
 THEMES = ("light", "dark")
@@ -39,7 +40,7 @@ OVERLAPPING = """() => [...document.querySelectorAll("section:not([hidden]) .cha
 @pytest.fixture(scope="module", params=SIZES, ids=lambda size: f"{size[0]}-{size[1]}")
 def sized(request, look, serving, ids):
     width, theme = request.param
-    viewer = look(serving.origin, ids, width=width, color_scheme=theme)
+    viewer = look(serving.origin, ids, width=width, height=TALLEST, color_scheme=theme)
     viewer.open("a")
     yield viewer, f"{width}-{theme}"
     viewer.page.close()
@@ -50,7 +51,6 @@ def test_everything_fits(sized, shoot, view):
     viewer, name = sized
     opened = {"group": 1} if view == "rollouts" else {}
     viewer.go("a", view=view, step=8, **opened)
-    viewer.tall()
     shoot(viewer, f"{view}-{name}")
     assert viewer.page.evaluate("() => document.documentElement.dataset.theme") == name[-5:].strip(
         "-"
@@ -59,7 +59,6 @@ def test_everything_fits(sized, shoot, view):
     assert viewer.page.evaluate(TOO_WIDE) == []
     assert viewer.page.evaluate(CLIPPED) == []
     assert viewer.page.evaluate(OVERLAPPING) == []
-    viewer.resize(int(name.split("-")[0]))
     viewer.check()
 
 
@@ -67,8 +66,6 @@ def test_two_runs_fit(sized, shoot):
     viewer, name = sized
     for view in ("working", "trust"):
         viewer.go("a", "b", view=view)
-        viewer.tall()
         shoot(viewer, f"{view}-two-{name}")
         assert viewer.page.evaluate(CLIPPED) == []
         assert viewer.page.evaluate(OVERLAPPING) == []
-        viewer.resize(int(name.split("-")[0]))

@@ -7,6 +7,14 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.browser.expected import NUMBERS, Expected
+from tests.browser.viewer import TALLEST
+
+
+@pytest.fixture(scope="module")
+def viewer(look, serving, ids):
+    viewer = look(serving.origin, ids, height=TALLEST)
+    viewer.open("a")
+    return viewer
 
 
 @pytest.fixture
@@ -42,7 +50,6 @@ def test_two_runs_lie_over_one_another(here, runs, ids):
 @pytest.mark.parametrize("view", ["trust", "groups", "gap", "speed", "drives"])
 def test_every_chart_over_steps_has_both_runs(here, view):
     here.go("a", "b", view=view)
-    here.tall()
     lines = here.page.evaluate(
         """() => [...document.querySelectorAll("section:not([hidden]) .chart")].filter((gd) => gd.data
           && gd.layout.xaxis.title && gd.layout.xaxis.title.text === "step" && gd.data[0].type === "scatter")

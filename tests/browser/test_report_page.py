@@ -7,6 +7,7 @@ import pytest
 from gspo.dashboard.report import write_report
 from tests.browser.expected import NUMBERS
 from tests.browser.test_views import VIEWS
+from tests.browser.viewer import TALLEST
 
 QUERIES = [
     {},
@@ -26,8 +27,15 @@ def file(runs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(file, look, ids):
-    viewer = look(file.as_uri(), ids)
+    viewer = look(file.as_uri(), ids, height=TALLEST)
     viewer.open()
+    return viewer
+
+
+@pytest.fixture(scope="module")
+def viewer(look, serving, ids):
+    viewer = look(serving.origin, ids, height=TALLEST)
+    viewer.open("a")
     return viewer
 
 
@@ -35,7 +43,6 @@ def report(file, look, ids):
 def test_it_says_what_the_dashboard_says(report, viewer, view):
     for one in (viewer, report):
         one.go("a", view=view)
-        one.tall()
     numbers, found = viewer.page.evaluate(NUMBERS), report.page.evaluate(NUMBERS)
     assert found == numbers
     drawn = dict(viewer.page.evaluate(CHARTS))

@@ -185,7 +185,9 @@ def test_held_out_points_and_intervals_are_the_evaluations(at, expected):
 def test_the_heat_maps_are_the_recorded_counts_and_shares(at, expected):
     viewer = at("trust")
     (counts, *band) = viewer.chart("log_s_over_time")
-    recorded = np.array([expected.rows[step]["log_s/histogram"]["counts"] for step in counts["x"]], float)
+    recorded = np.array(
+        [expected.rows[step]["log_s/histogram"]["counts"] for step in counts["x"]], float
+    )
     with np.errstate(invalid="ignore"):
         shares = recorded / recorded.sum(1, keepdims=True)
     drawn = np.array(counts["z"], float)

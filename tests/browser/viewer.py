@@ -33,7 +33,7 @@ UNTIL = """async (given) => {
   while (!test(given)) await new Promise((resolve) => requestAnimationFrame(resolve));
 }"""
 WIDTH, HEIGHT = 1600, 1000
-TALLEST = 4000  # holds every view at that width
+TALLEST = 6000  # holds every view, so that all of it is drawn
 
 
 class Viewer:
@@ -108,8 +108,3 @@ class Viewer:
         """As if somebody pulled at the window."""
         self.page.set_viewport_size({"width": width, "height": height})
         self.settle()
-
-    def tall(self) -> None:
-        """So high that the whole view is on the screen, and so is drawn."""
-        size = self.page.evaluate("() => [innerWidth, document.documentElement.scrollHeight]")
-        self.resize(*size)

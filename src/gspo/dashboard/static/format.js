@@ -40,10 +40,8 @@
     const days = Math.floor(whole / 86400);
     const hours = Math.floor(whole / 3600) % 24;
     const minutes = Math.floor(whole / 60) % 60;
-    if (days) return `${days} d ${hours} h`;
-    if (hours) return `${hours} h ${minutes} min`;
-    if (minutes) return `${minutes} min ${whole % 60} s`;
-    return value_s < 10 ? `${value_s.toFixed(1)} s` : `${whole} s`;
+    const parts = days ? [`${days} d`, `${hours} h`] : hours ? [`${hours} h`, `${minutes} min`] : minutes ? [`${minutes} min`, `${whole % 60} s`] : [value_s < 10 ? `${value_s.toFixed(1)} s` : `${whole} s`];
+    return G.together(parts.join(" "));
   };
 
   G.when = function (iso) {

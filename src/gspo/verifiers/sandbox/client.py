@@ -212,6 +212,7 @@ class _Conversation:
 
     def _take(self, is_stdout: bool) -> int:
         ours, theirs = os.pipe()
+        os.fchmod(theirs, 0o200)  # a job of our own uid could read back what we wait for
         os.set_blocking(ours, False)
         self._reading[ours] = is_stdout
         return theirs
