@@ -41,10 +41,10 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory) -> Path:
-    """Runs "a" and "b" of 12 steps, and one run of each kind."""
+    """Runs "a" of 12 steps and "b" of 8, and one run of each kind."""
     folder = tmp_path_factory.mktemp("runs")
     make_run(folder, "a", steps=12, seed=0)
-    make_run(folder, "b", steps=10, seed=1, lr=1e-4)
+    make_run(folder, "b", steps=8, seed=1, lr=1e-4)
     make_kinds(folder)
     return folder
 
@@ -84,10 +84,12 @@ def look(chromium) -> Iterator[Callable[..., Viewer]]:
         page.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def viewer(look, serving, ids) -> Viewer:
-    """A page of the recorded runs, opened once for the tests of a file."""
-    viewer = look(serving.origin, ids)
+    """A page of the recorded runs, opened once: tests go to another address within it."""
+    from tests.browser.viewer import TALLEST
+
+    viewer = look(serving.origin, ids, height=TALLEST)
     viewer.open("a")
     return viewer
 

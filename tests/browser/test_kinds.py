@@ -7,7 +7,6 @@ import pytest
 from tests.browser.expected import Expected
 from tests.browser.kinds import DRAWN
 from tests.browser.test_views import VIEWS
-from tests.browser.viewer import TALLEST
 
 #: Words of code where a number or a name should be.
 BROKEN = """() => [...document.querySelectorAll("section:not([hidden]) *")].filter((node) =>
@@ -16,13 +15,6 @@ BROKEN = """() => [...document.querySelectorAll("section:not([hidden]) *")].filt
 BLANK = """() => [...document.querySelectorAll("section:not([hidden]) .chart")].filter((chart) =>
   chart.hidden ? !chart.parentElement.querySelector(".words").textContent : !chart.dataset.drawn)
   .map((chart) => chart.dataset.chart)"""
-
-
-@pytest.fixture(scope="module")
-def viewer(look, serving, ids):
-    viewer = look(serving.origin, ids, height=TALLEST)
-    viewer.open("tokens")
-    return viewer
 
 
 def forgive(viewer):

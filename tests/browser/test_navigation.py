@@ -7,14 +7,6 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.browser.expected import NUMBERS, Expected
-from tests.browser.viewer import TALLEST
-
-
-@pytest.fixture(scope="module")
-def viewer(look, serving, ids):
-    viewer = look(serving.origin, ids, height=TALLEST)
-    viewer.open("a")
-    return viewer
 
 
 @pytest.fixture

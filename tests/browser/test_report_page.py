@@ -32,13 +32,6 @@ def report(file, look, ids):
     return viewer
 
 
-@pytest.fixture(scope="module")
-def viewer(look, serving, ids):
-    viewer = look(serving.origin, ids, height=TALLEST)
-    viewer.open("a")
-    return viewer
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_says_what_the_dashboard_says(report, viewer, view):
     for one in (viewer, report):

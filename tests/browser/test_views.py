@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.browser.expected import NUMBERS, Expected
-from tests.browser.viewer import TALLEST
 
 STEP, ROW = 8, 30  # another step than the last, and a response that the clip cut
 #: Key in the URL, words of its button.
@@ -39,13 +38,6 @@ UNDEFINED = """() => [...document.querySelectorAll("section:not([hidden]) td .nu
 @pytest.fixture(scope="module")
 def expected(runs):
     return Expected(runs / "a", ROW)
-
-
-@pytest.fixture(scope="module")
-def viewer(look, serving, ids):
-    viewer = look(serving.origin, ids, height=TALLEST)
-    viewer.open("a")
-    return viewer
 
 
 @pytest.fixture(scope="module", params=VIEWS)
@@ -289,5 +281,5 @@ def test_the_recipe_and_its_difference_to_another_run(at, expected, ids):
         "name": ["a", "b"],
         "seed": ["0", "1"],
         "optimizer.lr": ["0.00003", "0.0001"],
-        "trainer.steps": ["12", "10"],
+        "trainer.steps": ["12", "8"],
     }

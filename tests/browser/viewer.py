@@ -22,11 +22,12 @@ for (const [owner, name] of [[window, "fetch"], [Response.prototype, "json"]]) {
   };
 }
 """
+#: Answers first, then the charts that were made of them.
 SETTLED = """async () => {
-  for (let quiet = 0; quiet < 2; ) {
+  do {
+    while (window.flying) await new Promise((resolve) => requestAnimationFrame(resolve));
     await G.whenDrawn();
-    quiet = window.flying ? 0 : quiet + 1;
-  }
+  } while (window.flying);
 }"""
 UNTIL = """async (given) => {
   const test = TEST;
