@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.expected import Expected
-from tests.browser.kinds import DRAWN
+from tests.browser.kinds import CLIPS, DRAWN
 from tests.browser.test_views import VIEWS
 
+OF_THE_CLIP = ("working", "trust", "gap", "recipe")  # the other views do not look at it
 #: Words of code where a number or a name should be.
 BROKEN = """() => [...document.querySelectorAll("section:not([hidden]) *")].filter((node) =>
   !node.children.length && /undefined|NaN|\\[object|Infinity/.test(node.textContent)).map((node) => node.textContent)"""
@@ -24,7 +25,7 @@ def forgive(viewer):
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_view_draws(viewer, name):
-    for view in VIEWS:
+    for view in OF_THE_CLIP if name in CLIPS else VIEWS:
         viewer.go(name, view=view)
         assert viewer.page.evaluate(BROKEN) == [], view
         assert viewer.page.evaluate(BLANK) == [], view
@@ -73,6 +74,8 @@ def test_a_chart_that_cannot_be_drawn_says_so_and_stops_no_other(viewer):
     assert "This chart cannot be drawn: no room." in panel.text_content()
     assert viewer.chart("groups")
     assert viewer.chart("lengths")
-    assert "no room" in viewer.wrong.pop()
+    said = [text for text in viewer.wrong if "no room" in text]
+    assert said
+    viewer.wrong = [text for text in viewer.wrong if text not in said]
     viewer.page.evaluate("() => { Plotly.react = window.real; }")
     viewer.check()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
+import threading
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
 
+from gspo.dashboard import answers
 from gspo.dashboard.app import make_app
 from gspo.dashboard.index import RunIndex
 from gspo.dashboard.security import Login, Names, is_loopback
-from gspo.errors import RecipeError
+from gspo.errors import DataError, RecipeError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8470
@@ -35,6 +38,7 @@ def serve(
             f"run: add --token, or leave --host out ({DEFAULT_HOST}) and use an SSH tunnel"
         )
     index = RunIndex(given)
+    threading.Thread(target=read_ahead, args=[index], daemon=True).start()
     listening = listen(host, port)
     with listening:
         bound = listening.getsockname()[1]
@@ -56,6 +60,15 @@ def serve(
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
             _say("stopped")
+
+
+def read_ahead(index: RunIndex) -> None:
+    """What a page asks for first, read while the browser starts: the list, and the newest run."""
+    trained = [row["id"] for row in answers.runs(index)["runs"] if row["step"]]
+    with contextlib.suppress(DataError):  # whoever asks for it is told
+        for run in map(index.find, trained[:1]):
+            with run.lock:
+                answers.overview(run)
 
 
 def listen(host: str, port: int | None) -> socket.socket:

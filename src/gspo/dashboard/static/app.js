@@ -29,8 +29,11 @@
     const answers = await Promise.allSettled(
       chosen.map(async (id) => {
         const version = versionOf(id);
-        const overview = await G.store.overview(id, version);
-        const table = view.names.length ? await G.store.table(id, view.key, view.names, version, overview.step) : { step: [], time: [], columns: {} };
+        const lastStep = pulse.runs[id] ? pulse.runs[id].step : Infinity; // a report does not go on
+        const [overview, table] = await Promise.all([
+          G.store.overview(id, version),
+          view.names.length ? G.store.table(id, view.key, view.names, version, lastStep) : { step: [], time: [], columns: {} },
+        ]);
         return { id, version, slot: G.runs.slot(id), overview, table };
       }),
     );

@@ -3,6 +3,7 @@
   "use strict";
   const G = window.G;
   const SHOWN = 600; // characters of a response before "show more"
+  const LARGE = 65536; // characters: above, finding out which way a text runs takes seconds
 
   function parts(row) {
     const named = Object.entries(row.parts || {});
@@ -23,6 +24,7 @@
     try {
       const answer = await G.source.response(ctx.first.id, ctx.step, row.row, true);
       const cut = answer.num_chars > answer.text.length ? ` \u2026 (${answer.num_chars.toLocaleString("en")} characters; the page shows the first ${answer.text.length.toLocaleString("en")})` : null;
+      node.classList.toggle("large", answer.text.length > LARGE);
       G.fill(node, answer.text, cut);
     } catch (error) {
       G.fill(node, row.text, G.el("p", { class: "words" }, error.message));
