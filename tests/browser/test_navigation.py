@@ -65,6 +65,15 @@ def test_the_address_brings_the_view_back(here, look, serving, ids):
     other.page.close()
 
 
+def test_an_address_that_names_no_run_shows_the_newest(here):
+    here.go("b", view="working")
+    here.page.evaluate("() => { location.hash = 'view=drives'; }")
+    here.page.locator("body[data-view=drives]").wait_for()
+    here.settle()
+    assert state(here).keys() == {"runs", "view"}
+    assert here.page.locator("#explain").is_hidden()
+
+
 def test_back_and_on_in_the_history(here):
     here.go("a", view="working")
     here.page.get_by_role("button", name="Groups and data").click()

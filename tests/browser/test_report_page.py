@@ -60,3 +60,17 @@ def test_a_step_that_it_does_not_hold_is_explained(report):
     report.go("a", view="trust", step=2)
     assert report.chart("log_s_histogram")
     report.check()
+
+
+def test_the_list_of_responses_names_those_it_holds(runs, look, ids, tmp_path, monkeypatch):
+    monkeypatch.setattr("gspo.dashboard.report.MAX_RESPONSES", 8)
+    small = write_report(runs / "a", tmp_path / "small.html")
+    viewer = look(small.as_uri(), ids)
+    viewer.open("a", view="drives")
+    listed = viewer.page.locator(".picker option")
+    assert listed.count() == 8
+    for row in listed.evaluate_all("(all) => all.map((one) => Number(one.value))"):
+        viewer.go("a", view="drives", row=row)
+        assert "not in this report" not in viewer.page.locator("section:not([hidden])").text_content()
+    viewer.check()
+    viewer.page.close()

@@ -61,6 +61,10 @@ CASES = {
         events=[FIXED, evaluation(0, 0.996), evaluation(60, 0.93)],
         missed_events=[FIXED, evaluation(0, 0.996), evaluation(60, 0.97)],
     ),
+    "no_answer": Case(
+        {"reward/part/maths/no_answer": 0.96, "reward/part/other/no_answer": 0.1},
+        [{"reward/part/no_answer": 0.94}, {"reward/part/unread": 1.0}],
+    ),
     "zero_variance_groups": Case({"groups/zero_variance": 0.81}, [{"groups/zero_variance": 0.79}]),
     "entropy_collapse": Case(
         {"policy/entropy": after(30, 0.0149, before=0.15), "reward/mean": 0.5},

@@ -32,6 +32,8 @@ TESTED = {
     "jaxtyping": "0.3.11",
     "plotly": "7.1.0",
     "math-verify": "0.9.0",
+    "latex2sympy2-extended": "1.11.0",
+    "sympy": "1.14.0",
     "mpmath": "1.3.0",
     "starlette": "1.10.0",
     "uvicorn": "0.54.0",

@@ -37,6 +37,7 @@ from gspo.trainer.interrupt import stop_on_signals
 from gspo.trainer.loop import run_loop
 from gspo.trainer.parts import Parts
 from gspo.trainer.state import TrainState
+from gspo.trainer.reward_parts import part_stats
 from gspo.trainer.strict import strict_stats
 from gspo.trainer.watch import Watch
 
@@ -215,8 +216,9 @@ class Session:
         if event is not None:
             self._folder.event(event.kind, step=step, **event.evidence)
             self._console.note(f"step {step}: {event.text}")
+        stats = {**stats, **part_stats(rows)}
         if self._recipe.verifier.strict is not None:
-            stats = {**stats, **strict_stats(rows)}
+            stats |= strict_stats(rows)
         self._folder.step(step, stats, rows if self._recipe.record.steps else [])
         self._recorded = step
         for recorder in (self._console, *self._mirrors):

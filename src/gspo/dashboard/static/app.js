@@ -137,6 +137,10 @@
   });
   G.tip.mount();
   G.keys.mount();
-  G.state.listen(() => G.runs.answer() && refresh());
+  G.state.listen(() => {
+    if (!G.runs.answer()) return;
+    choose();
+    refresh();
+  });
   G.live.start();
 })();

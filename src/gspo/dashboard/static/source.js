@@ -59,6 +59,7 @@
       histograms: (id, name, after) => ask(`${run(id)}/histograms`, { name, after: after || 0 }),
       units: (id, number) => ask(`${step(id, number)}/units`),
       responses: (id, number, query) => (query.length_min || query.length_max ? ofLength : ask)(`${step(id, number)}/responses`, query),
+      holds: () => true,
       response: (id, number, row, full) => ask(`${step(id, number)}/responses/${row}`, full ? { full: 1 } : {}),
       topTokens: (id, number) => ask(`${step(id, number)}/top_tokens`),
       recipe: (id, against) => ask(`${run(id)}/recipe`, { against }),

@@ -97,6 +97,7 @@
         reply(() => histograms((answers.histograms[id] || {})[name] || missing(name), after || 0)),
       units: (id, step) => reply(() => ofStep(answers.units, id, step, "the list of responses")),
       responses: (id, step, query) => reply(() => responses(ofStep(answers.responses, id, step, "the text of the responses"), query || {})),
+      holds: (id, step, row) => ofStep(answers.responses, id, step, "the text of the responses").rows.some((one) => one.row === row),
       response: (id, step, row) =>
         reply(() => {
           const held = ofStep(answers.responses, id, step, "the text of the responses");

@@ -26,17 +26,18 @@
     parts.cancelled = G.panel(grid, { title: "Share of the movement that cancels", chart: "cancelled", define: "attribution/cancelled_share" });
   }
 
-  /* Responses with a log s first, the largest movement first: those are worth a look. */
-  function ranked(units) {
+  /* Responses with a log s first, the largest movement first: those are worth a look. A report does
+   * not hold all of them. */
+  function ranked(units, ctx) {
     const size = (row) => (G.isNumber(units.log_s[row]) ? Math.abs(units.log_s[row]) : -1);
-    return G.range(units.row.length).sort((a, b) => size(b) - size(a) || a - b);
+    const held = G.range(units.row.length).filter((at) => G.source.holds(ctx.first.id, ctx.step, units.row[at]));
+    return held.sort((a, b) => size(b) - size(a) || a - b);
   }
 
   const nameOf = (units, at) =>
     `row ${units.row[at]} \u00b7 group ${units.group[at]}, sample ${units.sample[at]} \u00b7 log s ${G.short(units.log_s[at])} \u00b7 A ${G.signed(units.advantage[at], G.two)}`;
 
-  function picker(units, row) {
-    const order = ranked(units);
+  function picker(units, order, row) {
     const at = order.findIndex((one) => units.row[one] === row);
     const go = (to) => order[to] !== undefined && choose(units.row[order[to]]);
     const select = G.el("select", { "aria-label": "Response, the largest movement first", on: { change: () => choose(Number(select.value)) } },
@@ -162,8 +163,9 @@
   function responseOf(ctx, units) {
     if (!units.row.length) return fail(ctx, "This step has no responses.");
     const wanted = G.state.row();
-    const row = wanted !== null && units.row.includes(wanted) ? wanted : units.row[ranked(units)[0]];
-    G.fillOnce(parts.picker, JSON.stringify([ctx.first.id, ctx.step, row, G.state.get("color")]), () => picker(units, row));
+    const order = ranked(units, ctx);
+    const row = wanted !== null && units.row.includes(wanted) ? wanted : units.row[order[0]];
+    G.fillOnce(parts.picker, JSON.stringify([ctx.first.id, ctx.step, row, G.state.get("color")]), () => picker(units, order, row));
     loadOne(G.store.response(ctx.first.id, ctx.step, row), (answer) => showOne(answer, ctx), (error) => fail(ctx, error.message));
     return null;
   }

@@ -4,7 +4,7 @@
   const G = window.G;
   const parts = {};
   const loadUnits = G.latest();
-  const NAMES = ["groups/*", "length/*", "verifier/*", "step/tokens", "reward/pass_rate"];
+  const NAMES = ["groups/*", "length/*", "verifier/*", "step/tokens", "reward/pass_rate", "reward/part/*"];
 
   function mount(section) {
     const grid = G.grid(section);
@@ -14,6 +14,7 @@
     parts.lengths = G.panel(grid, { title: "Lengths by reward", chart: "lengths", define: "length" });
     parts.means = G.panel(grid, { title: "Mean length, right and wrong", chart: "mean_lengths", define: "length/mean_correct" });
     parts.ends = G.panel(grid, { title: "Cut at the limit, empty, without a verdict", chart: "truncated", define: ["length/truncated_share", "length/empty_share", "verifier/failed_share"], wide: true });
+    parts.reward = G.panel(grid, { title: "Parts of the reward", chart: "reward_parts", define: "reward/part/{part}", wide: true });
     parts.sources = G.panel(grid, { title: "Sources of the step", define: "source", wide: true });
   }
 
@@ -100,6 +101,14 @@
     parts.sources.note(`About ${G.about(ctx, ctx.step)}. Failed and solved by the threshold of 0.5; the chart above counts rewards that do not differ.`);
   }
 
+  const PART = "reward/part/";
+  const MOST_PARTS = 8;
+
+  function rewardParts(ctx) {
+    const names = new Set(ctx.runs.flatMap((run) => Object.keys(run.table.columns).filter((name) => name.startsWith(PART))));
+    return [...names].slice(0, MOST_PARTS).map((name) => ({ name, label: G.plotText(name.slice(PART.length), 30) }));
+  }
+
   function update(ctx) {
     const colours = G.theme.colours();
     G.stacked(parts.kinds, ctx, [
@@ -109,6 +118,7 @@
     G.lines(parts.idle, ctx, [{ name: "groups/idle_tokens_share", label: "idle tokens" }], { unit: "share of tokens", chosen: true, yaxis: { range: [0, 1.02] } });
     G.lines(parts.means, ctx, [{ name: "length/mean_correct", label: "reward > 0.5", slot: 2 }, { name: "length/mean_wrong", label: "up to 0.5", slot: 1 }], { unit: "tokens", chosen: true, free: true });
     G.lines(parts.ends, ctx, [{ name: "length/truncated_share", label: "cut at the limit", slot: 1 }, { name: "length/empty_share", label: "empty", slot: 6 }, { name: "verifier/failed_share", label: "no verdict", slot: 3 }], { unit: "share", chosen: true });
+    G.lines(parts.reward, ctx, rewardParts(ctx), { unit: "mean", chosen: true, free: true, missing: "The verifier reports no parts." });
     loadUnits(
       G.store.units(ctx.first.id, ctx.step),
       (units) => {

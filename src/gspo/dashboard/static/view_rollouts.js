@@ -27,7 +27,7 @@
     } else G.fillOnce(parts.table, key, () => G.rolloutsTable.table(answer));
     G.fill(parts.pager, G.rolloutsTable.pager(answer));
     const csv = G.source.csv ? [" ", G.el("a", { href: G.source.csv(ctx.first.id, ctx.step), download: "" }, "all of the step as CSV")] : null;
-    const cut = G.source.report ? " A report holds the first groups of the first, the middle and the last step." : "";
+    const cut = G.source.report ? " A report holds the groups that moved most, of the first, the middle and the last step." : "";
     parts.panel.note(`About ${G.about(ctx, ctx.step)}.${cut}`, csv);
   }
 

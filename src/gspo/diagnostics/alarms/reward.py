@@ -21,6 +21,10 @@ HACK_LAGS = (10, 20, 40)  # steps between the two means: fast changes and slow o
 #: rises; below a quarter most of the rise is what the strict grader does not count.
 FLAT_SHARE = 0.25
 
+NO_ANSWER_SHARE = 0.95  # of the responses: a reward that hardly any of them can earn
+PART = "reward/part/"
+NO_ANSWER = "no_answer"  # the part of a verifier that found no final answer
+
 WASTED_SHARE = 0.8  # of groups: then four in five responses were sampled for nothing
 
 
@@ -139,6 +143,19 @@ def _zero_variance(history: History) -> Finding | None:
     return Finding(share, WASTED_SHARE, share > WASTED_SHARE, said)
 
 
+def _no_answer(history: History) -> Finding | None:
+    """The worst of the verifiers that report it, alone or as a part of a sum."""
+    newest = history.steps[-1][1] if history.steps else {}
+    names = [n for n in newest if n.startswith(PART) and n.split("/")[-1] == NO_ANSWER]
+    shares = {name: history.mean(name, BLOCK_STEPS) for name in names}
+    measured = {name: share for name, share in shares.items() if share is not None}
+    if not measured:
+        return None
+    name = max(measured, key=measured.__getitem__)
+    said = f"{measured[name]:.1%} of the responses have no final answer ({name})."
+    return Finding(measured[name], NO_ANSWER_SHARE, measured[name] > NO_ANSWER_SHARE, said)
+
+
 RULES = (
     Rule(
         name="reward_collapse",
@@ -176,6 +193,15 @@ RULES = (
         advice="use a lower optimizer.lr, more and harder prompts, or fewer steps; keep the checkpoint with the best greedy accuracy.",
         after="evaluation",
         clear_steps=1,
+    ),
+    Rule(
+        name="no_answer",
+        find=_no_answer,
+        metrics=(PART + "{part}",),
+        formula=f"mean of `reward/part/no_answer`, or of a part's own `no_answer`, over {BLOCK_STEPS} steps > {NO_ANSWER_SHARE:g}",
+        evidence="the share of responses without a final answer, the largest where several verifiers report one",
+        cause="Responses end before their answer (rollout.max_tokens), or write it in another form than verifier.answer_in asks for.",
+        advice="read some responses, then raise rollout.max_tokens, change the form, or ask for it in the prompt; 'gspo verify math' tries a form.",
     ),
     Rule(
         name="zero_variance_groups",

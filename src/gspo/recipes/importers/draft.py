@@ -1,0 +1,167 @@
+"""A recipe while it is made from another trainer's settings, and the account of each of them.
+
+Every setting of the other file ends in exactly one list of the report. A default of the other trainer
+that differs from ours is written into the recipe and reported like a setting that was given.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gspo.errors import RecipeError
+from gspo.recipes.importers.report import Changed, NotCarried, Report, Taken
+from gspo.recipes.load import recipe_from
+
+#: Stands for what the other file does not name. `gspo train --dry-run` finds no such file.
+MISSING = "MISSING"
+MISSING_MODEL = f"{MISSING}/model"
+MISSING_DATA = f"{MISSING}/prompts.jsonl"
+MISSING_REWARD = f"{MISSING}/reward.py:reward"
+
+_NOWHERE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value in the other trainer's file, and its place, as "train.py line 12"."""
+
+    value: Any
+    place: str
+
+
+class Draft:
+    """The settings of one file, the recipe they become, and the report."""
+
+    def __init__(
+        self, trainer: str, source: str, given: Mapping[str, Given], defaults: Mapping[str, Any]
+    ) -> None:
+        """trainer: its name as people write it. source: the file's name. defaults: of every key
+        that is translated."""
+        self.trainer = trainer
+        self.source = source
+        self.report = Report()
+        self.values: dict[str, Any] = {}
+        self._given = given
+        self._defaults = defaults
+        self._accounted: set[str] = set()
+
+    def has(self, key: str) -> bool:
+        """Whether the file sets it."""
+        return key in self._given
+
+    def __getitem__(self, key: str) -> Any:
+        """The file's value, or the trainer's default."""
+        return self._given[key].value if key in self._given else self._defaults[key]
+
+    def number(self, key: str) -> float:
+        """The value, which must be a number. RecipeError names the place."""
+        value = self[key]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, f"{key} is {value!r}; wanted a number")
+        return value
+
+    def count(self, key: str, *, least: int = 1) -> int:
+        """The value, which must be a whole number of at least `least`."""
+        number = self.number(key)
+        if number != int(number) or number < least:
+            raise self.error(key, f"{key} is {number:g}; wanted a whole number of at least {least}")
+        return int(number)
+
+    def error(self, key: str, text: str) -> RecipeError:
+        """An error at the place of a key."""
+        return RecipeError(f"{self.place(key)}: {text}")
+
+    def place(self, key: str) -> str:
+        """Where the value comes from."""
+        return self._given[key].place if key in self._given else f"{self.trainer}'s default"
+
+    def take(self, key: str, settings: Mapping[str, Any], note: str = "") -> None:
+        """The key means these settings of ours. A default that is ours too needs no line."""
+        self._write(settings)
+        self._accounted.add(key)
+        ours = all(_default(name) == value for name, value in settings.items())
+        if self.has(key) or (settings and not ours):
+            line = Taken(key, self[key], dict(settings), self.place(key), note)
+            self.report.taken.append(line)
+
+    def change(self, key: str, settings: Mapping[str, Any] | str, why: str) -> None:
+        """The key becomes something that is not quite the same."""
+        if not isinstance(settings, str):
+            self._write(settings)
+        self._accounted.add(key)
+        self.report.changed.append(Changed(key, self[key], settings, why))
+
+    def leave(self, key: str, why: str) -> None:
+        """The key has no counterpart. A default that is not carried needs no line."""
+        self._accounted.add(key)
+        if self.has(key):
+            self.report.not_carried.append(NotCarried(key, self[key], why))
+
+    def switched_off(self, key: str, off: tuple[Any, ...], why: str) -> None:
+        """A key whose values `off` do nothing, as here; another value is not carried over."""
+        if self[key] in off:
+            self.take(key, {})
+        else:
+            self.leave(key, why)
+
+    def also(self, key: str) -> None:
+        """The key went into another one's line."""
+        if self.has(key) and key not in self._accounted:
+            self.report.taken.append(
+                Taken(key, self[key], {}, self.place(key), "counted in the lines around it")
+            )
+        self._accounted.add(key)
+
+    def fill(self, settings: Mapping[str, Any]) -> None:
+        """Settings that the other file has no key for."""
+        self._write(settings)
+
+    def remark(self, what: str, there: str, here: str, why: str) -> None:
+        """A difference that no single setting makes."""
+        self.report.changed.append(Changed(what, there, here, why))
+
+    def lost(self, key: str, value: Any, why: str) -> None:
+        """What was found beside the settings and has no counterpart."""
+        self.report.not_carried.append(NotCarried(key, value, why))
+
+    def settle(self, reasons: Mapping[str, str]) -> None:
+        """What is left of the file is not carried over. reasons: key -> why."""
+        for key in self._given:
+            if key not in self._accounted:
+                self.leave(key, reasons[key])
+
+    def get(self, setting: str, absent: Any = None) -> Any:
+        """A setting of the recipe as far as it is written."""
+        inside: Any = self.values
+        for part in setting.split("."):
+            if not isinstance(inside, dict) or part not in inside:
+                return absent
+            inside = inside[part]
+        return inside
+
+    def _write(self, settings: Mapping[str, Any]) -> None:
+        for setting, value in settings.items():
+            *sections, name = setting.split(".")
+            inside = self.values
+            for section in sections:
+                inside = inside.setdefault(section, {})
+            inside[name] = value
+
+
+def _default(setting: str) -> Any:
+    inside: Any = our_defaults()
+    for part in setting.split("."):
+        if not isinstance(inside, dict) or part not in inside:
+            return _NOWHERE
+        inside = inside[part]
+    return inside
+
+
+@functools.cache
+def our_defaults() -> dict[str, Any]:
+    """A recipe of defaults for a saved model and a file of prompts."""
+    recipe = recipe_from({"model": {"path": MISSING_MODEL}, "data": {"path": MISSING_DATA}})
+    return recipe.model_dump(mode="json")

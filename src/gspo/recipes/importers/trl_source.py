@@ -1,0 +1,231 @@
+"""TRL's settings in a file: `GRPOConfig(...)` in Python, which is parsed and never run, or YAML.
+
+Around the call, `GRPOTrainer(...)`, `load_dataset(...)` and `from_pretrained(...)` name model, data and
+rewards; they become the keys that `trl grpo` has for them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gspo.errors import RecipeError
+from gspo.recipes.importers.found import Found, Unreadable, text_of
+from gspo.recipes.importers.python_values import UnreadableError, constants, value_of
+from gspo.recipes.importers.report import NotCarried
+from gspo.recipes.yaml_text import read_yaml
+
+CONFIG, TRAINER = "GRPOConfig", "GRPOTrainer"
+#: Arguments of the trainer that have no counterpart.
+TRAINER_REASONS = {
+    "eval_dataset": "set data.eval_path to held-out prompts",
+    "processing_class": "the tokenizer is the model folder's own; model.tokenizer names another",
+    "reward_processing_classes": "there is no reward model here",
+    "callbacks": "no code of yours runs inside the loop here",
+    "optimizers": "the optimizer is AdamW, with the settings of the section optimizer",
+    "peft_config": "all weights are trained here, without adapters",
+    "quantization_config": "weights are not quantised here",
+    "tools": "there are no tools here: a response is one turn",
+    "rollout_func": "the engine here is the trainer's own model",
+    "environment_factory": "there are no environments here",
+}
+
+
+def read_trl(path: Path) -> Found:
+    """Every key of the file. RecipeError: it is no Python with one `GRPOConfig`, and no mapping."""
+    text = text_of(path)
+    if path.suffix == ".py":
+        return _PythonFile(text, path.name).read()
+    if path.suffix not in (".yaml", ".yml"):
+        raise RecipeError(f"{path} ends in neither .py nor .yaml; TRL's settings stand in one of them")
+    document = read_yaml(text, path.name)
+    if not isinstance(document.values, dict):
+        raise RecipeError(f"{path.name} holds {document.values!r}; wanted settings, as 'epsilon: 0.2'")
+    found = Found()
+    for key, value in document.values.items():
+        found.add(key, value, document.places[(key,)])
+    return found
+
+
+class _PythonFile:
+    def __init__(self, text: str, name: str) -> None:
+        self._file = name
+        try:
+            self._tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise RecipeError(f"{name}{line} is not Python: {error}") from error
+        self._names = constants(self._tree)
+        self._imported = dict(_imports(self._tree))
+        self._found = Found()
+
+    def read(self) -> Found:
+        config = self._one_call(CONFIG)
+        if config is None:
+            raise RecipeError(f"{self._file} calls no {CONFIG}(...); that call holds TRL's settings")
+        self._refuse_later_changes(config)
+        self._keywords(config)
+        trainer = self._one_call(TRAINER)
+        if trainer is not None:
+            self._trainer(trainer)
+        return self._found
+
+    def _one_call(self, name: str) -> ast.Call | None:
+        wanted = {ours for ours, theirs in self._imported.items() if theirs.endswith(f".{name}")}
+        calls = [
+            node
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Call) and _called(node) in {name, *wanted}
+        ]
+        if len(calls) > 1:
+            lines = ", ".join(str(call.lineno) for call in calls)
+            raise RecipeError(
+                f"{self._file} calls {name} {len(calls)} times (lines {lines}); leave one call in it"
+            )
+        return calls[0] if calls else None
+
+    def _refuse_later_changes(self, config: ast.Call) -> None:
+        """`args.epsilon = 0.1` after the call would be missed."""
+        holders = {name for name, value in self._names.items() if value is config}
+        for node in ast.walk(self._tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=name), attr=key, ctx=ast.Store()):
+                    if name in holders:
+                        raise RecipeError(
+                            f"{self._file} line {node.lineno}: {key} is set after the call; write it "
+                            f"into {CONFIG}(...)"
+                        )
+                case _:
+                    pass
+
+    def _keywords(self, call: ast.Call) -> None:
+        if call.args:
+            raise RecipeError(
+                f"{self._place(call.args[0])}: {CONFIG} has an argument without a name; write "
+                "name=value"
+            )
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                raise RecipeError(
+                    f"{self._place(keyword.value)}: **{ast.unparse(keyword.value)} hides which "
+                    "settings it holds; write them out"
+                )
+            self._add(keyword.arg, self._value(keyword.value), keyword.value)
+
+    def _value(self, node: ast.expr) -> Any:
+        try:
+            return value_of(node, self._names)
+        except UnreadableError as error:
+            return Unreadable(ast.unparse(node), str(error))
+
+    def _add(self, key: str, value: Any, node: ast.expr) -> None:
+        self._found.add(key, value, self._place(node))
+
+    def _place(self, node: ast.expr) -> str:
+        return f"{self._file} line {node.lineno}"
+
+    def _trainer(self, call: ast.Call) -> None:
+        for keyword in call.keywords:
+            node = self._behind(keyword.value)
+            match keyword.arg:
+                case "args":
+                    pass
+                case "model":
+                    self._model(node)
+                case "reward_funcs":
+                    self._rewards(node)
+                case "train_dataset":
+                    self._data(node)
+                case other:
+                    why = TRAINER_REASONS.get(str(other), "an argument of the trainer itself")
+                    text = ast.unparse(keyword.value)
+                    self._found.lost.append(NotCarried(f"{TRAINER}({other})", text, why))
+
+    def _behind(self, node: ast.expr) -> ast.expr:
+        """What a name stands for, if the file says it once."""
+        for _ in range(10):
+            if not isinstance(node, ast.Name) or node.id not in self._names:
+                break
+            node = self._names[node.id]
+        return node
+
+    def _model(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Call) and _called(node) == "from_pretrained" and node.args:
+            node = node.args[0]
+        self._add("model_name_or_path", self._value(node), node)
+
+    def _rewards(self, node: ast.expr) -> None:
+        items = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+        self._add("reward_funcs", [self._reward(item) for item in items], node)
+
+    def _reward(self, node: ast.expr) -> str:
+        """As `trl grpo` names it: one of TRL's own, or module.function. One of this very file is
+        named with the file, which is not run."""
+        if isinstance(node, ast.Call):
+            node = node.func
+        name = ast.unparse(node)
+        origin = self._imported.get(name)
+        if origin is None:
+            return f"{self._file}:{name}"
+        return name if origin.startswith("trl.") else origin
+
+    def _data(self, node: ast.expr) -> None:
+        place = node
+        while not (isinstance(node, ast.Call) and _called(node) == "load_dataset"):
+            inner = _inside(node)
+            if inner is None:
+                why = "only load_dataset(...) names data that can be read here"
+                self._add("dataset_name", Unreadable(ast.unparse(place), why), place)
+                return
+            if isinstance(node, ast.Subscript):
+                self._add("dataset_train_split", self._value(node.slice), node)
+            else:
+                why = "rows are taken as they are; data.columns names other columns"
+                self._found.lost.append(NotCarried("train_dataset", f".{_called(node)}(...)", why))
+            node = self._behind(inner)
+        self._load_dataset(node)
+
+    def _load_dataset(self, call: ast.Call) -> None:
+        arguments = {**dict(zip(("path", "name"), call.args, strict=False))}
+        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        files = arguments.pop("data_files", None)
+        if files is not None:
+            arguments["path"] = files
+            arguments.pop("split", None)
+        keys = {"path": "dataset_name", "name": "dataset_config", "split": "dataset_train_split"}
+        for argument, node in arguments.items():
+            if argument in keys:
+                self._add(keys[argument], self._value(node), node)
+            else:
+                why = "no counterpart"
+                self._found.lost.append(
+                    NotCarried(f"load_dataset({argument})", ast.unparse(node), why)
+                )
+
+
+def _called(node: ast.expr) -> str:
+    """The last name of what is called: `trl.GRPOConfig(...)` calls GRPOConfig."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case _:
+            return ""
+
+
+def _inside(node: ast.expr) -> ast.expr | None:
+    """What a method is called on, or what is indexed."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner)) | ast.Subscript(value=inner):
+            return inner
+        case _:
+            return None
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Name in this file -> where it comes from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
