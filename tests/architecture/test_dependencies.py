@@ -11,6 +11,7 @@ from tests.architecture.test_imports import imported
 
 #: Modules whose distribution has another name.
 DISTRIBUTIONS = {
+    "latex2sympy2_extended": "latex2sympy2-extended",
     "math_verify": "math-verify",
     "reasoning_gym": "reasoning-gym",
     "yaml": "PyYAML",

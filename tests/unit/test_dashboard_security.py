@@ -12,11 +12,11 @@ import pytest
 from gspo.dashboard import security
 from gspo.dashboard.app import make_app
 from gspo.dashboard.index import RunIndex
-from gspo.dashboard.page import SCRIPTS
+from gspo.dashboard.page import BUNDLE
 from gspo.dashboard.security import Guard, Login, Names, is_loopback
 from tests.browser.raw_requests import HOST, Reply, ask
 
-ADDRESSES = ("/", "/api/runs", "/plotly.js", f"/static/{SCRIPTS[0]}", "/nothing", "/api/runs/x/y")
+ADDRESSES = ("/", "/api/runs", "/plotly.js", f"/static/{BUNDLE}", "/nothing", "/api/runs/x/y")
 LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
 

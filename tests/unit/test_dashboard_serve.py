@@ -19,7 +19,7 @@ from gspo.cli.main import build_app
 from gspo.dashboard import serve
 from gspo.dashboard.app import make_app
 from gspo.dashboard.index import RunIndex
-from gspo.dashboard.page import SCRIPTS, STYLE
+from gspo.dashboard.page import BUNDLE, SCRIPTS, STYLE
 from gspo.dashboard.security import Guard, Names
 from gspo.errors import RecipeError
 from tests.browser.raw_requests import HOST, ask
@@ -195,9 +195,9 @@ def test_the_page_and_its_files_are_served(server: tuple[Guard, str]) -> None:
     page = ask(app, "/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     files = re.findall(r'(?:src|href)="(/[^"]+)"', page.body.decode())
-    assert sorted(files) == sorted(
-        ["/plotly.js", f"/static/{STYLE}", *(f"/static/{name}" for name in SCRIPTS)]
-    )
+    assert sorted(files) == sorted(["/plotly.js", f"/static/{STYLE}", f"/static/{BUNDLE}"])
+    script = ask(app, f"/static/{BUNDLE}").body.decode()
+    assert re.findall(r"^/\* (\w+\.js) \*/$", script, flags=re.M) == list(SCRIPTS)
     for file in files:
         reply = ask(app, file)
         assert reply.status == 200, file

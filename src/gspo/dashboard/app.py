@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +12,22 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from gspo.dashboard import answers
 from gspo.dashboard.answers import BadQueryError, NotFoundError, RunFolderView, RunIndex
-from gspo.dashboard.page import PAGE, SCRIPTS, STATIC, STYLE, plotly_file, served_page
+from gspo.dashboard.page import (
+    BUNDLE,
+    PAGE,
+    PLOTLY,
+    STATIC,
+    STYLE,
+    bundle,
+    plotly_file,
+    served_page,
+    static_text,
+)
 from gspo.dashboard.query import (
     MAX_STEPS,
     MAX_TOKENS,
@@ -65,7 +76,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 def _routes(index: RunIndex) -> list[Route]:
     return [
         Route("/", _page),
-        Route("/plotly.js", lambda request: _file(request, plotly_file(), JAVASCRIPT)),
+        Route(f"/{PLOTLY}", _plotly),
         Route("/static/{name}", _static),
         _answer("/api/definitions", lambda query: answers.definitions()),
         _answer("/api/runs", lambda query: answers.runs(index)),
@@ -160,26 +171,35 @@ def _page(request: Request) -> Response:
     return Response(served_page(), headers=REVALIDATE, media_type="text/html")
 
 
+def _plotly(request: Request) -> Response:
+    file = plotly_file()
+    found = file.stat()
+    tag = f"{found.st_mtime_ns:x}-{found.st_size:x}"
+    return _tagged(request, tag, file.read_bytes, JAVASCRIPT)
+
+
 def _static(request: Request) -> Response:
-    """Only names that stand in the table: a name of the address never becomes a path."""
+    """Only names that are known: a name of the address never becomes a path."""
     name = request.path_params["name"]
-    if name == STYLE:
-        return _file(request, STATIC / STYLE, CSS)
-    if name in SCRIPTS:
-        return _file(request, STATIC / name, JAVASCRIPT)
-    return failure(404, f"there is no file {name!r:.80} of the page")
-
-
-def _file(request: Request, path: Path, media_type: str) -> Response:
+    makers = {STYLE: (lambda: static_text(STYLE), CSS), BUNDLE: (bundle, JAVASCRIPT)}
+    if name not in makers:
+        return failure(404, f"there is no file {name!r:.80} of the page")
+    make, media_type = makers[name]
     try:
-        found = path.stat()
-    except FileNotFoundError:
-        return failure(404, f"this gspo was installed without {path.name}: install it anew")
-    tag = f'"{found.st_mtime_ns:x}-{found.st_size:x}"'
-    headers = {**REVALIDATE, "etag": tag}
-    if request.headers.get("if-none-match") == tag:
+        body = make().encode()
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        return failure(404, f"this gspo was installed without {missing}: install it anew")
+    return _tagged(request, hashlib.sha256(body).hexdigest()[:16], lambda: body, media_type)
+
+
+def _tagged(request: Request, tag: str, make: Callable[[], bytes], media_type: str) -> Response:
+    """A body, unless the browser has the one of this tag. In one piece: a file sent by the chunk
+    waits for a thread at each."""
+    headers = {**REVALIDATE, "etag": f'"{tag}"'}
+    if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    return FileResponse(path, headers=headers, media_type=media_type, stat_result=found)
+    return Response(make(), headers=headers, media_type=media_type)
 
 
 def _said(status: int) -> Callable[[Request, Exception], Response]:

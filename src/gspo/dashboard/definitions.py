@@ -14,7 +14,12 @@ PAGE = "metrics.md"
 PLACES = (Path(__file__).with_name(PAGE), Path(__file__).parents[3] / "docs" / PAGE)
 FIELDS = ("formula", "unit", "weighting", "good", "pitfalls")
 #: What a brace in a name stands for.
-FAMILIES = {"minibatch": r"[1-9]\d*", "bucket": r"1|[1-9]\d*-[1-9]\d*", "k": r"[1-9]\d*", "part": r".+"}
+FAMILIES = {
+    "minibatch": r"[1-9]\d*",
+    "bucket": r"1|[1-9]\d*-[1-9]\d*",
+    "k": r"[1-9]\d*",
+    "part": r".+",
+}
 SPECIAL = re.compile(r"([.*+?^$()|\[\]\\])")
 
 

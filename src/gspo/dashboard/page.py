@@ -14,7 +14,9 @@ from gspo.errors import DataError
 
 STATIC = Path(__file__).parent / "static"
 PAGE, STYLE = "index.html", "style.css"
-#: In the order in which they run.
+#: All scripts of the page as one: forty requests would keep the first chart waiting.
+BUNDLE, PLOTLY = "page.js", "plotly.js"
+#: What the bundle holds, in the order in which it runs.
 SCRIPTS = (
     "util.js",
     "format.js",
@@ -65,6 +67,11 @@ def static_text(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
 
 
+def bundle() -> str:
+    """The page's own scripts, one after the other; each is a function that is called at once."""
+    return "\n".join(f"/* {name} */\n{static_text(name)}" for name in SCRIPTS)
+
+
 def plotly_file() -> Path:
     """The script of the installed plotly package, found without importing it.
 
@@ -83,10 +90,10 @@ def plotly_file() -> Path:
 
 def assemble(styles: str, script: Callable[[str], str], before_scripts: str = "") -> str:
     """The page. styles: the element that stands for the style sheet. script: the element of a
-    script by its name; "plotly.js" comes last: it takes a second, and numbers need no chart.
+    script by its name; PLOTLY comes last: it takes a second, and numbers need no chart.
     before_scripts: elements that the scripts read."""
     page = static_text(PAGE)
-    scripts = "\n".join([before_scripts, *(script(name) for name in (*SCRIPTS, "plotly.js"))])
+    scripts = "\n".join([before_scripts, script(BUNDLE), script(PLOTLY)])
     return page.replace(STYLE_MARK, styles, 1).replace(SCRIPTS_MARK, scripts.lstrip(), 1)
 
 
@@ -96,7 +103,7 @@ def served_page() -> str:
 
 
 def _referred(name: str) -> str:
-    """plotly.js is only fetched here: charts.js runs it when the numbers are on the screen."""
-    if name == "plotly.js":
-        return '<link rel="preload" href="/plotly.js" as="script">'
+    """PLOTLY is only fetched here: charts.js runs it when the numbers are on the screen."""
+    if name == PLOTLY:
+        return f'<link rel="preload" href="/{PLOTLY}" as="script">'
     return f'<script src="/static/{name}"></script>'

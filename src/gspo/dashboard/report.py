@@ -13,7 +13,7 @@ from typing import Any
 from gspo.dashboard import answers
 from gspo.dashboard.answers_metrics import thinned
 from gspo.dashboard.folder import RunFolderView, open_view
-from gspo.dashboard.page import STYLE, assemble, plotly_file, static_text
+from gspo.dashboard.page import BUNDLE, STYLE, assemble, bundle, plotly_file, static_text
 from gspo.dashboard.plain import json_bytes
 from gspo.recorders.durable import new_folder, write_text
 
@@ -87,7 +87,7 @@ def _data_element(index: answers.RunIndex, run_id: str) -> str:
 def _script_text(name: str) -> str:
     """A script that can stand inside a page: the two texts that would end or split its element are
     written otherwise, which in a string or a regular expression means the same."""
-    text = plotly_file().read_text(encoding="utf-8") if name == "plotly.js" else static_text(name)
+    text = bundle() if name == BUNDLE else plotly_file().read_text(encoding="utf-8")
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

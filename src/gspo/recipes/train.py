@@ -36,8 +36,8 @@ from gspo.trainer.evaluate import evaluate
 from gspo.trainer.interrupt import stop_on_signals
 from gspo.trainer.loop import run_loop
 from gspo.trainer.parts import Parts
-from gspo.trainer.state import TrainState
 from gspo.trainer.reward_parts import part_stats
+from gspo.trainer.state import TrainState
 from gspo.trainer.strict import strict_stats
 from gspo.trainer.watch import Watch
 
