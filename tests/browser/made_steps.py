@@ -17,6 +17,7 @@ from gspo.diagnostics.rollouts import engine_gap_stats, rollout_stats
 from gspo.recorders.base import ResponseRow
 from gspo.segments import Segments
 from gspo.stats import Max, Mean, Stats, Sum
+from gspo.trainer.reward_parts import part_stats
 
 #: Token id -> its text.
 PIECES = (
@@ -165,7 +166,7 @@ def _stats(
     else:
         stats |= clip_stats(responses, (math.log1p(-low), math.log1p(high)))
         stats |= {"clip/low": Mean(low, 1), "clip/high": Mean(high, 1)}
-    return stats | log_s_stats(responses) | _token_stats(responses, rows) | _costs(rows, random)
+    return stats | part_stats(rows) | log_s_stats(responses) | _token_stats(responses, rows) | _costs(rows, random)
 
 
 def _updated(shape: Shape, rows: Sequence[ResponseRow]) -> UpdatedResponses:

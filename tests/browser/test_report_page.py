@@ -71,6 +71,8 @@ def test_the_list_of_responses_names_those_it_holds(runs, look, ids, tmp_path, m
     assert listed.count() == 8
     for row in listed.evaluate_all("(all) => all.map((one) => Number(one.value))"):
         viewer.go("a", view="drives", row=row)
-        assert "not in this report" not in viewer.page.locator("section:not([hidden])").text_content()
+        assert (
+            "not in this report" not in viewer.page.locator("section:not([hidden])").text_content()
+        )
     viewer.check()
     viewer.page.close()

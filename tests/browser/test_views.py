@@ -136,6 +136,7 @@ LINES = {
         "all solved": "groups/all_solved",
     },
     ("groups", "idle_tokens"): {"idle tokens": "groups/idle_tokens_share"},
+    ("groups", "reward_parts"): {"answer": "reward/part/answer", "format": "reward/part/format"},
     ("groups", "truncated"): {
         "cut at the limit": "length/truncated_share",
         "empty": "length/empty_share",
