@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gspo import objectives
+    from gspo import objectives, testing
     from gspo.advantages import group_advantage
     from gspo.calibrate.fit import fit_clip_range
     from gspo.padded import gspo_loss, objective_loss
@@ -31,6 +31,7 @@ __all__ = [
     "objective_loss",
     "objectives",
     "open_run",
+    "testing",
     "train",
 ]
 
@@ -51,8 +52,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "objectives":
-        return import_module("gspo.objectives")
+    if name in {"objectives", "testing"}:
+        return import_module(f"gspo.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gspo' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

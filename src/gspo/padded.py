@@ -7,19 +7,17 @@ use the ragged functions and count D over the whole optimizer step.
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
-from numbers import Real
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gspo.errors import GspoError, GspoWarning, NumericsError, RecipeError, nearest
+from gspo.errors import GspoError, GspoWarning, NumericsError
+from gspo.named_settings import objective_settings
 from gspo.ratios import PRECISE, too_coarse
 from gspo.segments import Segments
-from gspo.settings import GSPO, OBJECTIVES, ClipRange, LogClip, ObjectiveSettings
+from gspo.settings import GSPO, ClipRange, ObjectiveSettings
 from gspo.types import Surrogate
 
 PaddedStats = dict[str, float | None]
@@ -75,7 +73,7 @@ def objective_loss(
 
     Raises RecipeError for an unknown name or setting, naming the nearest.
     """
-    return _padded_loss(_settings(name, settings), logp, logp_old, adv, mask)
+    return _padded_loss(objective_settings(name, settings), logp, logp_old, adv, mask)
 
 
 def _padded_loss(
@@ -96,33 +94,6 @@ def _padded_loss(
     num_responses = int((segments.lengths > 0).sum())
     loss = surrogate.loss.sum() / objective.divisor(num_responses, segments.num_tokens)
     return loss, _stats(objective, surrogate)
-
-
-def _settings(name: str, given: dict[str, float | int | None]) -> ObjectiveSettings:
-    """The named objective with these settings; low and high become its kind of clip."""
-    if name not in OBJECTIVES:
-        raise RecipeError(f"there is no objective {name!r}; {nearest(str(name), OBJECTIVES)}")
-    cls: Any = OBJECTIVES[name]
-    fields = {field.name: field.default for field in dataclasses.fields(cls)}
-    clip = fields.pop("clip", None)
-    bounds = ["low", "high"] if isinstance(clip, ClipRange | LogClip) else []
-    for key in given:
-        if key not in [*fields, *bounds]:
-            raise RecipeError(f"{name} has no setting {key!r}; {nearest(key, [*fields, *bounds])}")
-    for key, default in fields.items():
-        if default is dataclasses.MISSING and key not in given:
-            raise RecipeError(f"{name} needs the setting {key!r}: pass {key}=...")
-
-    for key, value in given.items():
-        optional = value is None and fields.get(key, 0) is None
-        if not optional and (isinstance(value, bool) or not isinstance(value, Real)):
-            raise RecipeError(f"{name} has {key}={value!r}; wanted a number")
-    values: dict[str, Any] = {key: given[key] for key in fields if key in given}
-    if isinstance(clip, ClipRange | LogClip):
-        values["clip"] = dataclasses.replace(
-            clip, **{key: given[key] for key in bounds if key in given}
-        )
-    return cls(**values)
 
 
 def _check_shapes(name: str, logp: Tensor, logp_old: Tensor, adv: Tensor, mask: Tensor) -> None:

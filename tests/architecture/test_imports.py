@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LAYER_0 = {"types", "segments", "stats", "settings", "errors"}
+LAYER_0 = {"types", "segments", "stats", "settings", "named_settings", "errors"}
 LAYER_1 = {"objectives", "advantages", "ratios", "diagnostics"}
 MATHS_MAY_IMPORT = sys.stdlib_module_names | {"gspo", "torch", "jaxtyping"}
 

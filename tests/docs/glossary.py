@@ -18,7 +18,12 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 FIELDS = ("formula", "unit", "weighting", "good", "pitfalls")
 #: What a brace in a name stands for.
-PLACEHOLDERS = {"minibatch": r"[1-9]\d*", "bucket": r"1|[1-9]\d*-[1-9]\d*", "k": r"[1-9]\d*", "part": r".+"}
+PLACEHOLDERS = {
+    "minibatch": r"[1-9]\d*",
+    "bucket": r"1|[1-9]\d*-[1-9]\d*",
+    "k": r"[1-9]\d*",
+    "part": r".+",
+}
 
 
 @dataclass(frozen=True)

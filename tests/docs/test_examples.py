@@ -205,3 +205,8 @@ def test_the_command_a_run_ends_with_trains(next_command, monkeypatch, tmp_path)
     report = json.loads(result.stdout)
     assert report["steps"] == 1
     assert report["after"]["num_prompts"] == 2
+
+
+def test_trls_loss_is_checked_only_where_trl_is():
+    printed = output(EXAMPLES / "check_trl_loss.py")
+    assert printed.startswith("nothing was checked: No module named 'trl'")

@@ -65,7 +65,9 @@ class Padded:
 
     def with_empty_rows(self, count: int) -> Padded:
         """Rows without a trained token, of advantage 5, after the others."""
-        more = self._each(lambda values: torch.zeros_like(values[:1]).expand(count, *values.shape[1:]))
+        more = self._each(
+            lambda values: torch.zeros_like(values[:1]).expand(count, *values.shape[1:])
+        )
         more = replace(more, advantage=more.advantage + 5)
         return Padded(
             *(

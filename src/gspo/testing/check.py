@@ -38,6 +38,8 @@ PROBES: dict[str, Probe] = {
 SEQUENCE_ONLY = ("token_clamp", "order_of_addition")
 #: They rest on ratio and clip being the objective's.
 NEED_THE_RULE = ("token_clamp", "low_precision")
+#: They change a batch so that advantages normalised over it would change too.
+NEED_GIVEN_ADVANTAGES = ("empty_rows", "micro_batches")
 #: After one of these, what the other batches give has no meaning.
 ENDS = ("exception", "no_gradient", "broadcast")
 
@@ -57,12 +59,9 @@ def check_objective(loss_fn: LossFunction, objective: str = "gspo", **settings: 
     >>> import gspo
     >>> check_objective(gspo.gspo_loss).passed
     True
-    >>> def token_mean(logp, logp_old, adv, mask):
-    ...     log_s = (torch.where(mask, logp - logp_old, 0).sum(1) / mask.sum(1).clamp(min=1))
-    ...     s, a = log_s.clamp(-10, 10).exp(), adv
-    ...     gain = torch.minimum(s * a, s.clamp(1 - 3e-4, 1 + 4e-4) * a)
-    ...     return -(gain[:, None] * mask).sum() / mask.sum().clamp(min=1)
-    >>> check_objective(lambda *tensors: token_mean(*(t.float() if t.is_floating_point() else t for t in tensors))).traps
+    >>> def token_mean(*tensors):
+    ...     return gspo.objective_loss("dapo", *tensors)
+    >>> check_objective(token_mean, "grpo", low=0.2, high=0.28).traps
     ['aggregation']
     """
     wanted = wanted_objective(objective, settings)
@@ -77,14 +76,16 @@ def check_objective(loss_fn: LossFunction, objective: str = "gspo", **settings: 
             outcome.error or f"loss {outcome.loss}, or a gradient that is not finite",
         )
     elif outcome.gradient is None or not bool(outcome.gradient.any()):
-        came = "the loss does not depend on logp" if outcome.gradient is None else "it is 0 everywhere"
+        came = (
+            "the loss does not depend on logp" if outcome.gradient is None else "it is 0 everywhere"
+        )
         told |= {"exception": None, "no_gradient": Told("a gradient", came)}
     else:
         told |= {"exception": None, "no_gradient": None}
-        subject = Subject(trial, wanted, batch, outcome)
+        subject = Subject(trial, wanted, batch, outcome, outcome.gradient)
         match = _formula(subject, told)
-        holds = match is not None and match.level == wanted.level and match.style == own_style(wanted)
-        _probe(replace(subject, rule_holds=holds), told, unjudged)
+        _probe(replace(subject, rule_holds=_rule_holds(wanted, match)), told, unjudged)
+    _leave_out(wanted, told, unjudged)
     return _report(wanted, told, unjudged)
 
 
@@ -101,6 +102,12 @@ def _formula(subject: Subject, told: dict[str, Told | None]) -> Match | None:
     told |= {trap: differ.get(trap) for trap in FORMULA}
     told |= differ
     return match
+
+
+def _rule_holds(wanted: Wanted, match: Match | None) -> bool:
+    if match is None or match.advantage != "given":
+        return False
+    return match.level == wanted.level and match.style == own_style(wanted)
 
 
 def _worst(found: reference.Rows, right: reference.Rows) -> str:
@@ -130,15 +137,33 @@ def _value(subject: Subject, right: float) -> Told | None:
 
 def _probe(subject: Subject, told: dict[str, Told | None], unjudged: dict[str, str]) -> None:
     for trap, probe in PROBES.items():
-        ended = next((name for name in ENDS if told.get(name)), None)
-        if told.get(trap) or (trap in SEQUENCE_ONLY and subject.wanted.level != "sequence"):
+        if any(told.get(name) for name in ENDS):
+            return
+        if told.get(trap) or not _applies(trap, subject.wanted):
             continue
-        if ended:
-            unjudged[trap] = f"it means nothing before {ended} is mended"
-        elif trap in NEED_THE_RULE and not subject.rule_holds:
+        if trap in NEED_THE_RULE and not subject.rule_holds:
             unjudged[trap] = "it rests on the objective's ratio and clip"
+        elif trap in NEED_GIVEN_ADVANTAGES and told.get("advantage"):
+            unjudged[trap] = "it rests on advantages used as given"
         else:
             told[trap] = probe(subject)
+
+
+def _leave_out(wanted: Wanted, told: dict[str, Told | None], unjudged: dict[str, str]) -> None:
+    """What nothing was said about, because something else came first."""
+    for trap in TRAPS:
+        if trap in told or trap in unjudged or not _applies(trap, wanted):
+            continue
+        ended = next((name for name in ENDS if told.get(name)), None)
+        unjudged[trap] = (
+            f"it means nothing before {ended} is mended"
+            if ended
+            else "the formula is none of the known forms"
+        )
+
+
+def _applies(trap: str, wanted: Wanted) -> bool:
+    return trap not in SEQUENCE_ONLY or wanted.level == "sequence"
 
 
 def _report(wanted: Wanted, told: dict[str, Told | None], unjudged: dict[str, str]) -> Report:
@@ -156,7 +181,5 @@ def _report(wanted: Wanted, told: dict[str, Told | None], unjudged: dict[str, st
             continue
         made = Finding(name, found.expected, found.got, trap.why, trap.advice, found.recognised)
         (notes if found.note else findings).append(made)
-        verdicts.append(
-            Verdict(name, trap.checks, "note" if found.note else "falls in", found.got)
-        )
+        verdicts.append(Verdict(name, trap.checks, "note" if found.note else "falls in", found.got))
     return Report(str(wanted), tuple(verdicts), tuple(findings), tuple(notes))

@@ -128,7 +128,9 @@ def _without_cut(wanted: Wanted, units: Sequence[float], advantage: Sequence[flo
     ]
 
 
-def _one_divisor(made: list[Terms], gradient: Rows, kept: list[list[bool]], shape: Shape) -> float | None:
+def _one_divisor(
+    made: list[Terms], gradient: Rows, kept: list[list[bool]], shape: Shape
+) -> float | None:
     """D, if it is the same on every kept token."""
     found: list[float] = []
     for response, row, kept_row in zip(made, gradient, kept, strict=True):
@@ -147,7 +149,9 @@ def _style(
     wanted: Wanted, level: str, case: Case, made: list[Terms], kept: list[list[bool]]
 ) -> str | None:
     """Which known rule stops exactly the tokens without a gradient; the objective's own first."""
-    own = own_style(wanted) if level == wanted.level else "never" if level in NEVER_CUT else "by_sign"
+    own = (
+        own_style(wanted) if level == wanted.level else "never" if level in NEVER_CUT else "by_sign"
+    )
     for style in dict.fromkeys([own, *STYLES]):
         if all(
             is_kept == (bool(weight) and not _stops(wanted, style, unit, a))

@@ -43,9 +43,7 @@ class Case:
 
     def log_ratios(self, row: int) -> list[float]:
         """d_t of one response."""
-        return [
-            new - old for new, old in zip(self.logp[row], self.old_logp[row], strict=True)
-        ]
+        return [new - old for new, old in zip(self.logp[row], self.old_logp[row], strict=True)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ INDENT = "    "
 
 @dataclass(frozen=True)
 class Verdict:
-    """One trap and this loss. detail: why it was not judged; empty otherwise."""
+    """One trap and this loss. detail: what came, or why it was not judged; empty where it passes."""
 
     trap: str
     checks: str
@@ -80,8 +80,14 @@ class Report:
             head += f", {unjudged} not judged"
         names = max(len(verdict.trap) for verdict in self.verdicts)
         table = [
-            f"  {verdict.outcome:<10}  {verdict.trap:<{names}}  {verdict.detail or verdict.checks}"
+            textwrap.shorten(
+                verdict.detail or verdict.checks, WIDTH - names - 16, placeholder=" ..."
+            )
             for verdict in self.verdicts
+        ]
+        table = [
+            f"  {verdict.outcome:<10}  {verdict.trap:<{names}}  {text}"
+            for verdict, text in zip(self.verdicts, table, strict=True)
         ]
         faults = [str(finding) for finding in self.findings]
         notes = [f"note: {note}" for note in self.notes]

@@ -51,12 +51,13 @@ class Trial:
 
     def first(self, batch: Padded) -> Outcome:
         """The outcome of the first batch; settles on a kind of mask."""
-        for dtype in MASK_DTYPES:
+        for dtype in MASK_DTYPES[:-1]:
             self.mask_dtype = dtype
             outcome = self(batch)
             if outcome.error is None:
-                break
-        return outcome
+                return outcome
+        self.mask_dtype = MASK_DTYPES[-1]
+        return self(batch)
 
     def __call__(self, batch: Padded, counts: Mapping[str, int] | None = None) -> Outcome:
         """counts: of the whole optimizer step, where batch is a part of it."""
@@ -75,7 +76,9 @@ class Trial:
 
 
 def _outcome(returned: Any, logp: Tensor) -> Outcome:
-    loss, stats = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    loss, stats = (
+        returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    )
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
         return Outcome(math.nan, None, None, f"it returned {got:.80}; wanted a scalar tensor")

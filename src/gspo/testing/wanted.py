@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gspo.errors import RecipeError, nearest
-from gspo.settings import OBJECTIVES, ClipRange, LogClip, ObjectiveSettings
+from gspo.named_settings import objective_settings
 
 #: What a ratio is formed over, and so what a token's gradient weighs: `reference` has the formulas.
 Level = Literal["sequence", "token", "geometric", "weight", "gate"]
@@ -74,9 +72,7 @@ def wanted_objective(name: str, given: Mapping[str, Any]) -> Wanted:
 
     Raises RecipeError for an unknown name or setting, or an impossible value.
     """
-    if name not in OBJECTIVES:
-        raise RecipeError(f"there is no objective {name!r}; {nearest(str(name), OBJECTIVES)}")
-    objective: Any = _settings(name, given)
+    objective: Any = objective_settings(name, given)
     clip = getattr(objective, "clip", None)
     low_edge, high_edge = clip.band(None) if clip else NO_RANGE
     dual_clip = getattr(objective, "dual_clip", None)
@@ -96,22 +92,3 @@ def wanted_objective(name: str, given: Mapping[str, Any]) -> Wanted:
         max_tokens=getattr(objective, "max_tokens", None),
         settings=shown,
     )
-
-
-def _settings(name: str, given: Mapping[str, Any]) -> ObjectiveSettings:
-    cls: Any = OBJECTIVES[name]
-    fields = {field.name: field.default for field in dataclasses.fields(cls)}
-    clip = fields.pop("clip", None)
-    bounds = ["low", "high"] if isinstance(clip, ClipRange | LogClip) else []
-    known = [*fields, *bounds]
-    for key in given:
-        if key not in known:
-            raise RecipeError(f"{name} has no setting {key!r}; {nearest(key, known)}")
-    for key, default in fields.items():
-        if default is dataclasses.MISSING and key not in given:
-            raise RecipeError(f"{name} needs the setting {key!r}: pass {key}=...")
-    values = {key: given[key] for key in fields if key in given}
-    if isinstance(clip, ClipRange | LogClip):
-        changed = {key: given[key] for key in bounds if key in given}
-        values["clip"] = dataclasses.replace(clip, **changed)
-    return cls(**values)

@@ -26,8 +26,8 @@ LEVELS = {
     "trained_pairs": "every response with the advantages of the first responses",
 }
 LEVEL_NAMES = {
-    "sequence": "GSPO's ratio: TRL importance_sampling_level=\"sequence\"",
-    "token": "the token ratio of GRPO, DAPO and PPO: TRL importance_sampling_level=\"token\"",
+    "sequence": 'GSPO\'s ratio: TRL importance_sampling_level="sequence"',
+    "token": 'the token ratio of GRPO, DAPO and PPO: TRL importance_sampling_level="token"',
     "geometric": "GMPO: verl loss_mode=geo_mean",
     "weight": "CISPO",
     "gate": "SAPO",
@@ -54,11 +54,17 @@ STYLE_NAMES = {
     "both_sides": "clamp() alone, without minimum() against the unclipped term",
 }
 
-SEQUENCE_MEAN = 'mean over tokens, then over responses: TRL loss_type="grpo", verl seq-mean-token-mean'
-SUMS = 'the sum over a response, then the mean: LUSPO, TRL loss_type="luspo", verl seq-mean-token-sum'
-TOKEN_MEAN = 'the token-mean aggregation: TRL\'s default loss_type="dapo", verl\'s default token-mean'
-TOKEN_SUM = "the sum over all tokens: verl token-sum"
-RESPONSE_SUM = "the sum over responses"
+OVER_RESPONSES = (
+    'mean over tokens, then over responses: TRL loss_type="grpo", verl seq-mean-token-mean'
+)
+SUMS = (
+    'the sum over a response, then the mean: LUSPO, TRL loss_type="luspo", verl seq-mean-token-sum'
+)
+OVER_TOKENS = (
+    "the token-mean aggregation: TRL's default loss_type=\"dapo\", verl's default token-mean"
+)
+ALL_ADDED = "the sum over all tokens: verl token-sum"
+RESPONSES_ADDED = "the sum over responses"
 
 
 def deviations(wanted: Wanted, match: Match) -> dict[str, Told]:
@@ -66,9 +72,7 @@ def deviations(wanted: Wanted, match: Match) -> dict[str, Told]:
     found: dict[str, Told] = {}
     if match.level != wanted.level:
         trap = LEVEL_TRAPS.get(match.level, "ratio")
-        found[trap] = Told(
-            LEVELS[wanted.level], LEVELS[match.level], LEVEL_NAMES.get(match.level)
-        )
+        found[trap] = Told(LEVELS[wanted.level], LEVELS[match.level], LEVEL_NAMES.get(match.level))
     if match.advantage != "given":
         came = f"they were {match.advantage} over the {'response' if wanted.per_token else 'batch'} once more"
         found["advantage"] = Told("advantages as given", came)
@@ -83,6 +87,8 @@ def deviations(wanted: Wanted, match: Match) -> dict[str, Told]:
 def _denominator(wanted: Wanted, match: Match) -> dict[str, Told]:
     num_responses, num_tokens = len(LENGTHS), sum(LENGTHS)
     right = wanted.divisor(num_responses, num_tokens)
+    if match.level == "product" and _equal(match.divisor, num_responses):
+        return {}  # a sum has no 1 / L to pass on: this is its mean over responses
     if match.shape == wanted.shape and _equal(match.divisor, right):
         return {}
     expected = f"mean over {'the tokens of each response, then over responses' if wanted.shape == 'mean' else 'all tokens'}"
@@ -92,13 +98,24 @@ def _denominator(wanted: Wanted, match: Match) -> dict[str, Told]:
         return {"scale": Told("a loss to be minimised", "the gradient has the opposite sign")}
     for divisor, (trap, name) in _known(wanted, match.shape).items():
         if _equal(match.divisor, divisor):
-            return {trap: Told(expected, f"a denominator of {divisor:.4g}: {name}", name)}
+            return {
+                trap: Told(
+                    expected,
+                    f"a denominator of {divisor:.4g} for {num_responses} responses of {num_tokens} tokens",
+                    name,
+                )
+            }
     if match.shape != wanted.shape:
         each = "each response" if match.shape == "mean" else "each token"
         came = f"{each} weighs the same, divided by {match.divisor:.4g}"
         return {"aggregation": Told(expected, came)}
     factor = right / match.divisor
-    return {"scale": Told(expected, f"{factor:.4g} times the gradient, from {num_responses} responses of {num_tokens} tokens")}
+    return {
+        "scale": Told(
+            expected,
+            f"{factor:.4g} times the gradient, from {num_responses} responses of {num_tokens} tokens",
+        )
+    }
 
 
 def _known(wanted: Wanted, shape: str) -> dict[float, tuple[str, str]]:
@@ -106,22 +123,37 @@ def _known(wanted: Wanted, shape: str) -> dict[float, tuple[str, str]]:
     num_responses, num_tokens = len(LENGTHS), sum(LENGTHS)
     if shape == "uniform":
         known = {
-            num_tokens: ("aggregation", TOKEN_MEAN),
+            num_tokens: ("aggregation", OVER_TOKENS),
             num_responses: ("aggregation", SUMS),
-            1: ("aggregation", TOKEN_SUM),
+            1: ("aggregation", ALL_ADDED),
             num_responses * WIDTH: ("pad_width", "a mean over the padded width"),
         }
         if wanted.max_tokens is not None:
-            known[num_responses * wanted.max_tokens] = ("aggregation", 'Dr. GRPO: TRL loss_type="dr_grpo"')
+            known[num_responses * wanted.max_tokens] = (
+                "aggregation",
+                'Dr. GRPO: TRL loss_type="dr_grpo"',
+            )
         return {float(key): value for key, value in known.items()}
     with_advantage = sum(value != 0 for value in ADVANTAGES)
     return {
-        float(num_responses): ("aggregation", SEQUENCE_MEAN),
-        1.0: ("scale", RESPONSE_SUM),
-        float(with_advantage): ("dead_rows", "responses of advantage 0 left out of the denominator"),
-        float(with_advantage - 2): ("dead_rows", "responses that were cut left out of the denominator"),
-        num_responses * statistics.pstdev(ADVANTAGES): ("advantage", "divided by their spread once more"),
-        num_responses * statistics.stdev(ADVANTAGES): ("advantage", "divided by their spread once more"),
+        float(num_responses): ("aggregation", OVER_RESPONSES),
+        1.0: ("scale", RESPONSES_ADDED),
+        float(with_advantage): (
+            "dead_rows",
+            "responses of advantage 0 left out of the denominator",
+        ),
+        float(with_advantage - 2): (
+            "dead_rows",
+            "responses that were cut left out of the denominator",
+        ),
+        num_responses * statistics.pstdev(ADVANTAGES): (
+            "advantage",
+            "divided by their spread once more",
+        ),
+        num_responses * statistics.stdev(ADVANTAGES): (
+            "advantage",
+            "divided by their spread once more",
+        ),
     }
 
 
