@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gspo.advantages import group_advantage
     from gspo.calibrate.fit import fit_clip_range
     from gspo.padded import gspo_loss, objective_loss
+    from gspo.plan.memory import plan_memory
     from gspo.recipes.load import load_recipe
     from gspo.recipes.train import train
     from gspo.recorders.reader import open_run
@@ -31,6 +32,7 @@ __all__ = [
     "objective_loss",
     "objectives",
     "open_run",
+    "plan_memory",
     "testing",
     "train",
 ]
@@ -47,6 +49,7 @@ _HOME = {
     "load_recipe": "gspo.recipes.load",
     "objective_loss": "gspo.padded",
     "open_run": "gspo.recorders.reader",
+    "plan_memory": "gspo.plan.memory",
     "train": "gspo.recipes.train",
 }
 

@@ -29,6 +29,7 @@ MAY_CATCH_EVERYTHING = {
     "verifiers/sandbox/runner.py",
     "verifiers/sandbox/zygote.py",
     "recorders/mirror.py",
+    "testing/trial.py",
     "cli/main.py",
 }
 

@@ -104,16 +104,19 @@ def _scores(score: Any) -> dict[str, Any] | None:
 
 
 def _dry_run(recipe: Recipe, as_json: bool) -> None:
+    from gspo.cli.plan import print_memory
+    from gspo.plan.memory import plan_memory
     from gspo.recipes.guards import guards
     from gspo.recipes.load import to_yaml
-    from gspo.recipes.memory import memory_plan
     from gspo.recipes.prepare import prepare
 
     with stdout_kept_clean():
         prepared = prepare(recipe)
-        plan = memory_plan(recipe, prepared)
+        checked = _checked(prepared)
+        plan = plan_memory(recipe, prompt_tokens=checked["longest_prompt"])
     notes = [guard.text for guard in guards(recipe)]
-    report = {**_checked(prepared), "memory": plan, "notes": notes}
+    memory = {**plan.parts, "total": plan.total}
+    report = {**checked, "memory": memory, "notes": notes}
     if as_json:
         print_json({"recipe": recipe.model_dump(mode="json"), **report})
         return
@@ -126,8 +129,8 @@ def _dry_run(recipe: Recipe, as_json: bool) -> None:
         print("\n".join(part.lines()))
     print(f"gold answers      {report['num_probed']} judged, all passed")
     print(f"longest prompt    {report['longest_prompt']} of {prepared.context_tokens} tokens")
-    for name, size in plan.items():
-        print(f"memory {name:<20}{size / 2**20:>10,.1f} MiB")
+    print("memory")
+    print_memory(plan)
     for note in notes:
         print(f"note: {note}")
     print("dry run: nothing was trained")

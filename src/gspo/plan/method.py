@@ -22,7 +22,6 @@ BASE_BITS = (4, 8)
 #: Bytes a weight beside its own bits. 8 bits: one float32 scale a row, here of 1,024 weights.
 #: 4 bits (NF4, arXiv 2305.14314): a scale of 8 bits for 64 weights, and a float32 for 256 of those.
 SCALE_BYTES = {8: 4 / 1024, 4: 1 / 64 + 4 / (64 * 256)}
-HALF_BYTES = 2
 ADAPTER_BYTES = 4  # float32: adapters are few, and their updates small
 
 

@@ -35,18 +35,38 @@ def decodes_lean(setup: Setup) -> bool:
 def _engine_copy(setup: Setup) -> Part:
     shape = setup.shape
     if setup.devices > 1:
-        size, count = HALF_BYTES if setup.engine_rounds else setup.precision.compute, shape.num_parameters
-        return Part("engine_copy", count * size, f"{count:,} parameters x {size} bytes, whole on each device", ENGINE)
+        size, count = (
+            HALF_BYTES if setup.engine_rounds else setup.precision.compute,
+            shape.num_parameters,
+        )
+        return Part(
+            "engine_copy",
+            count * size,
+            f"{count:,} parameters x {size} bytes, whole on each device",
+            ENGINE,
+        )
     if decodes_lean(setup) and setup.on_cpu:
         count = sum(linear.numel for linear in shape.linears) + shape.head_size
         size = HALF_BYTES if setup.engine_rounds else FLOAT32_BYTES
-        return Part("engine_copy", count * size, f"{count:,} weights of layers and head, packed x {size} bytes", ENGINE)
+        return Part(
+            "engine_copy",
+            count * size,
+            f"{count:,} weights of layers and head, packed x {size} bytes",
+            ENGINE,
+        )
     if setup.engine_rounds:
         count = shape.num_parameters
-        return Part("engine_copy", count * HALF_BYTES, f"{count:,} parameters x {HALF_BYTES} bytes", ENGINE)
+        return Part(
+            "engine_copy", count * HALF_BYTES, f"{count:,} parameters x {HALF_BYTES} bytes", ENGINE
+        )
     if decodes_lean(setup):
         count = sum(linear.numel for linear in shape.linears if linear.leaf in JOINED)
-        return Part("engine_copy", count * FLOAT32_BYTES, f"{count:,} weights joined for decoding x {FLOAT32_BYTES} bytes", ENGINE)
+        return Part(
+            "engine_copy",
+            count * FLOAT32_BYTES,
+            f"{count:,} weights joined for decoding x {FLOAT32_BYTES} bytes",
+            ENGINE,
+        )
     return Part("engine_copy", 0, "samples from the trainer's weights", ENGINE)
 
 

@@ -46,8 +46,9 @@ class Linear:
 class ModelShape:
     """Sizes and counts. num_body: all parameters of the layers; num_embedding and num_head: [V, D]
     each, num_head 0 where it is the embedding; num_expert: those of routed experts, of which a
-    token uses experts_used of num_experts. largest_layer: parameters of the largest layer.
-    fused: norms and SwiGLU keep as little as `gspo.policy.fused` makes them.
+    token uses experts_used of num_experts. largest_layer: parameters of the largest layer;
+    largest_matrix: of its largest. fused_norms, fused_mlp: they keep as little for the backward as
+    `gspo.policy.fused` makes them.
     """
 
     kind: str
@@ -69,7 +70,8 @@ class ModelShape:
     num_experts: int
     experts_used: int
     head_norms: bool
-    fused: bool
+    fused_norms: bool
+    fused_mlp: bool
     linears: tuple[Linear, ...]
 
     @property
@@ -105,7 +107,7 @@ def shape_of(config: PreTrainedConfig) -> ModelShape:
     in_layers = {id(p) for p in layers.parameters()}
     embedding = model.get_input_embeddings().weight
     head = model.get_output_embeddings()
-    tied = head is None or head.weight is embedding
+    apart = head is not None and head.weight is not embedding
     named = list(model.named_parameters())
     kinds = {type(module).__name__ for module in layers.modules()}
     norms = {kind for kind in kinds if kind.endswith("RMSNorm")}
@@ -124,7 +126,7 @@ def shape_of(config: PreTrainedConfig) -> ModelShape:
         context=getattr(text, "max_position_embeddings", None) or 0,
         num_parameters=sum(p.numel() for _, p in named),
         num_embedding=embedding.numel(),
-        num_head=0 if tied else head.weight.numel(),
+        num_head=embedding.numel() if apart else 0,
         num_body=sum(p.numel() for _, p in named if id(p) in in_layers),
         largest_layer=max(sum(p.numel() for p in layer.parameters()) for layer in layers),
         largest_matrix=max(p.numel() for p in layers.parameters()),
@@ -132,7 +134,8 @@ def shape_of(config: PreTrainedConfig) -> ModelShape:
         num_experts=num_experts,
         experts_used=getattr(text, "num_experts_per_tok", None) or 0,
         head_norms=any(name.endswith(("q_norm.weight", "q_layernorm.weight")) for name, _ in named),
-        fused=bool(norms) and norms <= NORMS and bool(feed) and feed <= GATED,
+        fused_norms=bool(norms) and norms <= NORMS,
+        fused_mlp=bool(feed) and feed <= GATED,
         linears=tuple(_linears(model, in_layers)),
     )
 

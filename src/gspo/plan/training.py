@@ -24,12 +24,13 @@ def training_parts(setup: Setup) -> Iterator[Part]:
     yield _weights(setup)
     yield _gradients(setup)
     yield _optimizer(setup)
-    if setup.reference:
-        yield _reference(setup)
+    yield _reference(setup)
     if setup.devices > 1:
         yield _gathered(setup)
-    if setup.products and setup.precision.weight == FLOAT32_BYTES:
+    if setup.products:
         yield _rounded(setup)
+    if setup.method.base_bits:
+        yield _unpacked(setup)
     yield _activations(setup)
     yield _head(setup)
     yield _backward(setup)
@@ -76,6 +77,8 @@ def _optimizer(setup: Setup) -> Part:
 
 
 def _reference(setup: Setup) -> Part:
+    if not setup.reference:
+        return Part("reference", 0, "no KL penalty asks for one")
     if setup.method.lora_rank is not None:
         return Part("reference", 0, "the base without its adapters")
     count, size = setup.shape.num_parameters, setup.precision.weight
@@ -101,6 +104,12 @@ def _rounded(setup: Setup) -> Part:
     """A product saves what it multiplied with, so the rounded weights last until the backward."""
     count = sum(linear.numel for linear in setup.shape.linears)
     return Part("rounded_weights", 2 * count, f"{count:,} weights of layers x 2 bytes", UPDATE)
+
+
+def _unpacked(setup: Setup) -> Part:
+    """A product of a quantised matrix makes its values first."""
+    count, size = setup.shape.largest_matrix, setup.precision.compute
+    return Part("unpacked_matrix", count * size, f"the largest matrix, {count:,} x {size} bytes")
 
 
 def _activations(setup: Setup) -> Part:

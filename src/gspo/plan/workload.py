@@ -14,7 +14,8 @@ from gspo.recipes.schema import Recipe, TaskData
 class Workload:
     """Of one device. rows: responses sampled side by side. prompts_held: prompts that those rows
     belong to. microbatch: tokens of one forward of the update, trained: those of them whose
-    log-probs are taken. kept_logits: the update keeps the logits, for they are few."""
+    log-probs are taken. kept_logits: the update keeps the logits, for they are few.
+    maps_large_blocks: it does not, and freed blocks go back to the system (`policy.allocator`)."""
 
     prompt_tokens: int
     response_tokens: int
@@ -26,6 +27,7 @@ class Workload:
     microbatch: int
     trained: int
     kept_logits: bool
+    maps_large_blocks: bool
 
     @property
     def longest(self) -> int:
@@ -44,16 +46,25 @@ class Workload:
 
 
 def workload_of(
-    recipe: Recipe, shape: ModelShape, prompt_tokens: int, *, weight_bytes: int, on_cpu: bool, devices: int
+    recipe: Recipe,
+    shape: ModelShape,
+    prompt_tokens: int,
+    *,
+    weight_bytes: int,
+    on_cpu: bool,
+    devices: int,
 ) -> Workload:
     """Every response as long as it may be, and every one trained on: the most a step can hold.
     weight_bytes: of the whole model on a device, which the trainer's head looks at."""
     rollout = recipe.rollout
     response_tokens = rollout.max_tokens
     longest = prompt_tokens + response_tokens
-    kept_tokens = max(int(KEPT_SHARE * weight_bytes), CHUNK_BYTES) // (FLOAT32_BYTES * shape.vocabulary)
+    kept_tokens = max(int(KEPT_SHARE * weight_bytes), CHUNK_BYTES) // (
+        FLOAT32_BYTES * shape.vocabulary
+    )
     good = min(max(kept_tokens, LEAST_TOKENS), MOST_TOKENS) if on_cpu else None
-    budget = max(min(recipe.trainer.max_tokens_per_microbatch, good or 2**62), longest)
+    most = recipe.trainer.max_tokens_per_microbatch
+    budget = max(most if good is None else min(most, good), longest)
     prompts = -(-rollout.prompts // devices)
     microbatch, trained = _largest_forward(recipe, prompts, prompt_tokens, budget)
     rows = min(recipe.engine.max_batch, _most_rows(recipe, prompts))
@@ -64,10 +75,11 @@ def workload_of(
         group=rollout.group,
         minibatches=recipe.trainer.minibatches,
         rows=rows,
-        prompts_held=min(-(-rows // rollout.group), prompts),
+        prompts_held=-(-rows // rollout.group),
         microbatch=microbatch,
         trained=trained,
         kept_logits=trained <= kept_tokens,
+        maps_large_blocks=on_cpu and min(good or 0, most) > kept_tokens,
     )
 
 
