@@ -20,9 +20,10 @@ BANNED_CALLS = {
 BANNED_KEYWORDS = {("shell", "True"), ("trust_remote_code", "True"), ("weights_only", "False")}
 
 # A user's reward function may raise anything, and that is a failed verdict; so may the package of
-# another service, and that ends the copy there; the command line turns what is left into an exit
-# code. In the sandbox a judged program may raise anything, its process must not fall back into the
-# fork server's code, and an error in a thread belongs to whoever waits for the result.
+# another service, and that ends the copy there; so may a loss under the conformance kit, and that
+# is the finding. The command line turns what is left into an exit code. In the sandbox a judged
+# program may raise anything, its process must not fall back into the fork server's code, and an
+# error in a thread belongs to whoever waits for the result.
 MAY_CATCH_EVERYTHING = {
     "verifiers/contained.py",
     "verifiers/sandbox/box.py",

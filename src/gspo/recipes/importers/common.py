@@ -30,8 +30,10 @@ SAMPLED_BY_TRAINER = (
     "corrects the gap between engine and trainer; here the trainer's own model samples, and "
     "`gspo gap` measures what is left of it"
 )
-ONE_PASS = "each response is used in one update a step here; more updates are trainer.minibatches"
-NOT_MASKED = "a response that is cut off counts as it was judged here; the overlong verifier punishes length"
+EACH_ONCE = "each response is used in one update a step here; more updates are trainer.minibatches"
+NOT_MASKED = (
+    "a response that is cut off counts as it was judged here; the overlong verifier punishes length"
+)
 NO_ENTROPY = "the loss has no entropy term here; policy/entropy is recorded"
 TAIL_CUT = (
     "samples are drawn from what is left of the tail, log-probs are of the whole distribution, there "
@@ -51,13 +53,20 @@ def model(draft: Draft, key: str) -> None:
         why = "the file names no model; set model.path to its folder"
         draft.change(key, {"model.path": MISSING_MODEL}, why)
         return
-    draft.take(key, {"model.path": str(name)}, "must be a folder here: a hub name is downloaded first")
+    draft.take(
+        key, {"model.path": str(name)}, "must be a folder here: a hub name is downloaded first"
+    )
 
 
 def no_data(draft: Draft, key: str) -> None:
     """A place for the prompts, which the file does not name."""
     why = "the file names no prompts; set data.path"
     draft.change(key, {"data.path": MISSING_DATA}, why)
+
+
+def is_file(source: str) -> bool:
+    """Whether a data set is one file, as data.path takes it: it has no splits."""
+    return source.endswith((".jsonl", ".json", ".csv", ".parquet", ".arrow"))
 
 
 def sampling(draft: Draft, key: str, setting: str, value: float | None = None) -> None:
@@ -82,9 +91,17 @@ def schedule(draft: Draft, key: str) -> str:
     if name == "cosine":
         draft.take(key, {"optimizer.schedule": "cosine"})
         return "cosine"
-    falling = ("linear", "polynomial", "cosine_with_min_lr", "cosine_warmup_with_min_lr", "warmup_stable_decay")
+    falling = (
+        "linear",
+        "polynomial",
+        "cosine_with_min_lr",
+        "cosine_warmup_with_min_lr",
+        "warmup_stable_decay",
+    )
     if name not in falling:
-        raise draft.error(key, f"{key} is {name!r}, which has no counterpart; here are constant and cosine")
+        raise draft.error(
+            key, f"{key} is {name!r}, which has no counterpart; here are constant and cosine"
+        )
     why = (
         "a straight line down to 0; here the curve to 0 is a cosine, with the same mean"
         if name == "linear"
@@ -121,7 +138,9 @@ def services(draft: Draft, key: str, names: list[Any]) -> None:
     known = [name for name in names if name in ("tensorboard", "wandb", "trackio")]
     others = [name for name in names if name not in (*known, "none", "console")]
     if not draft.has(key) and known:
-        draft.change(key, {"record.to": []}, "the run folder is whole without them; name them if wanted")
+        draft.change(
+            key, {"record.to": []}, "the run folder is whole without them; name them if wanted"
+        )
     elif others:
         why = f"metrics go to tensorboard, wandb or trackio, not to {', '.join(map(str, others))}"
         draft.change(key, {"record.to": known}, why)

@@ -21,6 +21,13 @@ MISSING_MODEL = f"{MISSING}/model"
 MISSING_DATA = f"{MISSING}/prompts.jsonl"
 MISSING_REWARD = f"{MISSING}/reward.py:reward"
 
+#: Of a key that is translated elsewhere, but not beside the other settings of this file.
+UNREAD = "the settings around it leave it without effect there"
+#: Values that no report shows.
+SECRETS = frozenset({"hub_token", "logger.wandb.key"})
+
+LARGEST = 1e18  # more than any setting counts; the arithmetic here stays exact and finite
+
 _NOWHERE = object()
 
 
@@ -59,8 +66,12 @@ class Draft:
     def number(self, key: str) -> float:
         """The value, which must be a number. RecipeError names the place."""
         value = self[key]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"{key} is {value!r}; wanted a number")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not abs(value) < LARGEST
+        ):
+            raise self.error(key, f"{key} is {value!r}; wanted a finite number")
         return value
 
     def count(self, key: str, *, least: int = 1) -> int:
@@ -79,12 +90,13 @@ class Draft:
         return self._given[key].place if key in self._given else f"{self.trainer}'s default"
 
     def take(self, key: str, settings: Mapping[str, Any], note: str = "") -> None:
-        """The key means these settings of ours. A default that is ours too needs no line."""
+        """The key means these settings of ours. A default that is ours too needs no line, unless
+        there is something to know."""
         self._write(settings)
         self._accounted.add(key)
         ours = all(_default(name) == value for name, value in settings.items())
-        if self.has(key) or (settings and not ours):
-            line = Taken(key, self[key], dict(settings), self.place(key), note)
+        if self.has(key) or note or (settings and not ours):
+            line = Taken(key, self._shown(key), dict(settings), self.place(key), note)
             self.report.taken.append(line)
 
     def change(self, key: str, settings: Mapping[str, Any] | str, why: str) -> None:
@@ -92,13 +104,13 @@ class Draft:
         if not isinstance(settings, str):
             self._write(settings)
         self._accounted.add(key)
-        self.report.changed.append(Changed(key, self[key], settings, why))
+        self.report.changed.append(Changed(key, self._shown(key), settings, why, self.place(key)))
 
     def leave(self, key: str, why: str) -> None:
         """The key has no counterpart. A default that is not carried needs no line."""
         self._accounted.add(key)
         if self.has(key):
-            self.report.not_carried.append(NotCarried(key, self[key], why))
+            self.report.not_carried.append(NotCarried(key, self._shown(key), why))
 
     def switched_off(self, key: str, off: tuple[Any, ...], why: str) -> None:
         """A key whose values `off` do nothing, as here; another value is not carried over."""
@@ -110,9 +122,8 @@ class Draft:
     def also(self, key: str) -> None:
         """The key went into another one's line."""
         if self.has(key) and key not in self._accounted:
-            self.report.taken.append(
-                Taken(key, self[key], {}, self.place(key), "counted in the lines around it")
-            )
+            words = "in another line of this report"
+            self.report.taken.append(Taken(key, self._shown(key), words, self.place(key)))
         self._accounted.add(key)
 
     def fill(self, settings: Mapping[str, Any]) -> None:
@@ -123,6 +134,12 @@ class Draft:
         """A difference that no single setting makes."""
         self.report.changed.append(Changed(what, there, here, why))
 
+    def anchor(self, note: str) -> None:
+        """Which policy the ratio is measured against, where no key of the file says it."""
+        self.fill({"trainer.old_logp": "trainer"})
+        words, to = "the trainer's, scored anew", {"trainer.old_logp": "trainer"}
+        self.report.taken.append(Taken("old log-probs", words, to, self.trainer, note))
+
     def lost(self, key: str, value: Any, why: str) -> None:
         """What was found beside the settings and has no counterpart."""
         self.report.not_carried.append(NotCarried(key, value, why))
@@ -131,7 +148,15 @@ class Draft:
         """What is left of the file is not carried over. reasons: key -> why."""
         for key in self._given:
             if key not in self._accounted:
-                self.leave(key, reasons[key])
+                self.leave(key, reasons.get(key, UNREAD))
+
+    def is_accounted(self, key: str) -> bool:
+        """Whether the key already stands in the report, or in another one's line."""
+        return key in self._accounted
+
+    def drop(self, section: str) -> None:
+        """A section is written anew."""
+        self.values.pop(section, None)
 
     def get(self, setting: str, absent: Any = None) -> Any:
         """A setting of the recipe as far as it is written."""
@@ -141,6 +166,9 @@ class Draft:
                 return absent
             inside = inside[part]
         return inside
+
+    def _shown(self, key: str) -> Any:
+        return "(not shown)" if key in SECRETS else self[key]
 
     def _write(self, settings: Mapping[str, Any]) -> None:
         for setting, value in settings.items():
@@ -163,5 +191,6 @@ def _default(setting: str) -> Any:
 @functools.cache
 def our_defaults() -> dict[str, Any]:
     """A recipe of defaults for a saved model and a file of prompts."""
-    recipe = recipe_from({"model": {"path": MISSING_MODEL}, "data": {"path": MISSING_DATA}})
-    return recipe.model_dump(mode="json")
+    verifier = {"kind": "function", "function": MISSING_REWARD}
+    places = {"model": {"path": MISSING_MODEL}, "data": {"path": MISSING_DATA}}
+    return recipe_from({**places, "verifier": verifier}).model_dump(mode="json")

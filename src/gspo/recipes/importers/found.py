@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gspo.errors import RecipeError
-from gspo.recipes.importers.draft import Given
+from gspo.recipes.importers.draft import SECRETS, Given
 from gspo.recipes.importers.report import NotCarried
 
 MAX_BYTES = 1_000_000  # a launch script has a few thousand
@@ -54,29 +54,42 @@ def text_of(path: Path) -> str:
 def checked(
     found: Found,
     known: Iterable[str],
+    unused: Mapping[str, str],
     subtrees: Mapping[str, str],
     trainer: str,
     *,
     lenient: bool,
 ) -> Found:
-    """The keys that are known and readable. known: names. subtrees: `a.b.` -> why nothing below it
-    is carried over. RecipeError, a line for each key, unless lenient."""
+    """The keys that are known and readable. known: names. unused: those of them that are
+    not carried over -> why. subtrees: `a.b.` -> why nothing below it is. RecipeError, a line for each key, unless lenient."""
     names = frozenset(known)
-    kept, errors = Found(lost=list(found.lost)), list[str]()
+    kept, errors, fatal = Found(lost=list(found.lost)), list[str](), list[str]()
     for key, given in found.given.items():
         value = given.value
         shown = value.text if isinstance(value, Unreadable) else value
-        below = next((why for tree, why in subtrees.items() if key.startswith(tree)), None)
-        if key not in names and below is not None:
+        below = next((why for tree, why in subtrees.items() if f"{key}.".startswith(tree)), None)
+        if key.startswith("$"):
+            fatal.append(f"{given.place}: {key} is not stated in the file; write out what it holds")
+        elif key not in names and below is not None:
             kept.lost.append(NotCarried(key, shown, below))
         elif key not in names:
             errors.append(f"{given.place}: {_unknown(key, names, trainer)}")
-            kept.lost.append(NotCarried(key, shown, f"{trainer} has no setting of this name known here"))
+            kept.lost.append(
+                NotCarried(key, shown, f"{trainer} has no setting of this name known here")
+            )
+        elif isinstance(value, Unreadable) and key in SECRETS:
+            kept.given[key] = Given(value.text, given.place)
+        elif isinstance(value, Unreadable) and key in unused:
+            kept.lost.append(NotCarried(key, shown, unused[key]))
         elif isinstance(value, Unreadable):
-            errors.append(f"{given.place}: {key} is {value.text}: {value.why}; write its value there")
+            errors.append(
+                f"{given.place}: {key} is {value.text}: {value.why}; write its value there"
+            )
             kept.lost.append(NotCarried(key, shown, f"its value cannot be read: {value.why}"))
         else:
             kept.given[key] = given
+    if fatal:  # any setting may hide in it, the objective too
+        raise RecipeError("\n".join(fatal))
     if errors and not lenient:
         hint = "; or leave them out with --lenient" if len(errors) > 1 else ", or use --lenient"
         raise RecipeError("\n".join(errors) + hint)

@@ -100,9 +100,7 @@ def value_of(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> A
         case ast.UnaryOp(op=op, operand=operand):
             return _unary(op, value_of(operand, names, depth + 1))
         case ast.BinOp(left=left, op=op, right=right):
-            return _binary(
-                op, value_of(left, names, depth + 1), value_of(right, names, depth + 1)
-            )
+            return _binary(op, value_of(left, names, depth + 1), value_of(right, names, depth + 1))
         case _:
             raise UnreadableError(f"{ast.unparse(node)!r} is no literal, constant or arithmetic")
 

@@ -10,11 +10,11 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A setting that means the same on both sides. to: its names and values on the other side,
-    empty where both are off. place: where it stood, or whose default it is. note: what to know."""
+    empty where both are off, or words. place: where it stood, or whose default it is; none in a recipe. note: what to know."""
 
     key: str
     value: Any
-    to: Mapping[str, Any]
+    to: Mapping[str, Any] | str
     place: str
     note: str = ""
 
@@ -22,12 +22,13 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Changed:
     """A setting that became something else. to: names and values on the other side, in words where
-    it became no setting."""
+    it became no setting. place: as of Taken; none for a difference that is no one setting's."""
 
     key: str
     value: Any
     to: Mapping[str, Any] | str
     why: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Report:
                 for t in self.taken
             ],
             "changed": [
-                {"key": c.key, "from": c.value, "to": c.to, "why": c.why} for c in self.changed
+                {"key": c.key, "from": c.value, "to": c.to, "why": c.why, "place": c.place}
+                for c in self.changed
             ],
             "not_carried": [
                 {"key": n.key, "value": n.value, "why": n.why} for n in self.not_carried
@@ -66,12 +68,14 @@ class Report:
         """The report for people. What is not carried for one reason stands together."""
         yield f"taken ({len(self.taken)})"
         for taken in self.taken:
-            yield f"  {taken.key} {_shown(taken.value)} -> {_settings(taken.to)}  [{taken.place}]"
+            place = f"  [{taken.place}]" if taken.place else ""
+            yield f"  {taken.key} {_shown(taken.value)} -> {_settings(taken.to)}{place}"
             if taken.note:
                 yield f"      {taken.note}"
         yield f"changed ({len(self.changed)})"
         for changed in self.changed:
-            yield f"  {changed.key} {_shown(changed.value)} -> {_settings(changed.to)}"
+            place = f"  [{changed.place}]" if changed.place else ""
+            yield f"  {changed.key} {_shown(changed.value)} -> {_settings(changed.to)}{place}"
             yield f"      {changed.why}"
         yield f"not carried over ({len(self.not_carried)})"
         reasons: dict[str, list[str]] = {}
@@ -95,4 +99,8 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:.12g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_shown(inner)}' for key, inner in value.items())}}}"
     return str(value)

@@ -33,6 +33,7 @@ TRL_REWARDS: Mapping[str, tuple[dict[str, Any], str]] = {
         f"rollout.max_tokens - {TRL_OVERLONG_BUFFER}",
     ),
 }
+NO_LIMIT = 100.0  # the largest rollout.dynamic_sampling.max_factor
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PLAIN_FILE = re.compile(r"(?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py:[A-Za-z_]\w*")
 
@@ -75,27 +76,27 @@ def trl_rewards(draft: Draft) -> None:
         no_reward(draft, "reward_funcs")
         draft.also("reward_weights")
         return
-    names = [names] if isinstance(names, str) else names
+    names = names if isinstance(names, list) else [names]
     try:
         found = [trl_verifier(str(name)) for name in names]
     except ValueError as error:
         text = f"reward_funcs names {error}; wanted one of TRL's own, or module.function"
         raise draft.error("reward_funcs", text) from error
     weights = draft["reward_weights"] or [1.0] * len(names)
-    if len(weights) != len(names):
-        raise draft.error("reward_weights", f"{len(weights)} weights for {len(names)} reward_funcs")
+    if not isinstance(weights, list) or len(weights) != len(names):
+        text = f"it is {weights!r}; wanted one number for each of {len(names)} reward_funcs"
+        raise draft.error("reward_weights", text)
     why = "; ".join(dict.fromkeys(note for _, note in found))
     if len(found) == 1 and weights[0] == 1:
         settings = section(found[0][0], "verifier")
     else:
         parts = [
-            {**kind, "name": _part_name(str(name)), "weight": float(weight)}
+            {**kind, "name": _part_name(str(name)), "weight": weight}
             for name, (kind, _), weight in zip(names, found, weights, strict=True)
         ]
         settings = {"verifier.parts": parts}
     draft.change("reward_funcs", settings, why)
-    if draft.has("reward_weights"):
-        draft.take("reward_weights", {}, "weight of each of verifier.parts")
+    draft.also("reward_weights")
 
 
 def _part_name(name: str) -> str:
@@ -106,3 +107,15 @@ def no_reward(draft: Draft, key: str, why: str = "the file names no reward") -> 
     """A verifier that says at the start of a run that it is still to be set."""
     settings = {"kind": "function", "function": MISSING_REWARD}
     draft.change(key, section(settings, "verifier"), f"{why}; set the section verifier")
+
+
+def with_overlong(draft: Draft, buffer: int, weight: float) -> dict[str, Any]:
+    """The verifier as it is, and DAPO's punishment for length beside it."""
+    own = {
+        "kind": draft.get("verifier.kind"),
+        "function": draft.get("verifier.function"),
+        "weight": 1.0,
+    }
+    part = {"kind": "overlong", "buffer_tokens": buffer, "weight": weight}
+    draft.drop("verifier")
+    return {"verifier.parts": [own, part]}

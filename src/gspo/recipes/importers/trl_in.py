@@ -9,9 +9,7 @@ from gspo.recipes.importers.draft import Draft
 from gspo.recipes.importers.trl_keys import NOT_CARRIED
 from gspo.recipes.importers.trl_objective import objective
 
-STD_FLOOR = (
-    "both divide by the unbiased standard deviation of the group (n - 1); TRL adds 1e-4 to it, here 1e-6"
-)
+STD_FLOOR = "both divide by the unbiased standard deviation of the group (n - 1); TRL adds 1e-4 to it, here 1e-6"
 AUTOCAST = (
     "weights stay float32, products are bfloat16; rounding moves log s by far more than 3e-4, "
     "trainer.dtype=model avoids that"
@@ -38,38 +36,54 @@ def to_recipe(draft: Draft) -> None:
 
 
 def _data(draft: Draft) -> None:
-    if draft["dataset_name"] is None:
+    source = draft["dataset_name"]
+    if source is None:
         common.no_data(draft, "dataset_name")
         for key in ("dataset_config", "dataset_train_split", "dataset_test_split"):
             draft.leave(key, "the file names no prompts")
+    elif isinstance(source, str):
+        _source(draft, source)
     else:
-        source = draft["dataset_name"]
-        if not isinstance(source, str):
-            raise draft.error("dataset_name", f"it names {source!r}; wanted one data set")
-        draft.take("dataset_name", {"data.path": source})
-        is_file = source.endswith((".jsonl", ".json", ".csv", ".parquet", ".arrow"))
-        if draft["dataset_config"] is not None:
-            draft.take("dataset_config", {"data.subset": str(draft["dataset_config"])})
-        if is_file:
-            draft.leave("dataset_train_split", "a file has no splits")
-        else:
-            draft.take("dataset_train_split", {"data.split": str(draft["dataset_train_split"])})
-        if draft["eval_strategy"] == "no" or is_file:
-            draft.leave("dataset_test_split", "nothing is evaluated: eval_strategy is no")
-        else:
-            draft.take("dataset_test_split", {"data.eval_split": str(draft["dataset_test_split"])})
-    if draft.has("max_prompt_length") and draft["max_prompt_length"] is not None:
-        length = draft.count("max_prompt_length")
-        why = "there a longer prompt loses its beginning; here prompts are never cut: longer ones are left out and counted"
-        settings = {"data.max_prompt_tokens": length, "data.overlong": "drop"}
-        draft.change("max_prompt_length", settings, why)
-    else:
-        draft.also("max_prompt_length")
+        raise draft.error("dataset_name", f"it names {source!r}; wanted one data set")
+    _prompt_limit(draft)
     template = draft["chat_template_kwargs"]
     if template:
         draft.take("chat_template_kwargs", {"data.chat": {"options": template}})
     else:
         draft.also("chat_template_kwargs")
+
+
+def _source(draft: Draft, source: str) -> None:
+    draft.take("dataset_name", {"data.path": source})
+    if draft["dataset_config"] is not None:
+        draft.take("dataset_config", {"data.subset": str(draft["dataset_config"])})
+    if common.is_file(source):
+        draft.leave("dataset_train_split", "a file has no splits")
+        draft.leave("dataset_test_split", "a file has no splits")
+        return
+    draft.take("dataset_train_split", {"data.split": str(draft["dataset_train_split"])})
+    if not _evaluates(draft):
+        draft.leave("dataset_test_split", "nothing is evaluated: eval_strategy is no")
+    else:
+        draft.take("dataset_test_split", {"data.eval_split": str(draft["dataset_test_split"])})
+
+
+def _evaluates(draft: Draft) -> bool:
+    """Whether held-out prompts are named: `trl grpo` takes them from a split, Python names none that
+    could be read here."""
+    named = draft.has("dataset_test_split") or not draft.source.endswith(".py")
+    source = draft["dataset_name"]
+    split = source is not None and not common.is_file(str(source)) and named
+    return split and draft["eval_strategy"] == "steps" and draft["eval_steps"] is not None
+
+
+def _prompt_limit(draft: Draft) -> None:
+    if draft["max_prompt_length"] is None:
+        draft.also("max_prompt_length")
+        return
+    settings = {"data.max_prompt_tokens": draft.count("max_prompt_length"), "data.overlong": "drop"}
+    why = "there a longer prompt loses its beginning; here it is left out and counted, never cut"
+    draft.change("max_prompt_length", settings, why)
 
 
 def _reward_model(draft: Draft) -> None:
@@ -83,18 +97,25 @@ def _sampling(draft: Draft) -> None:
     draft.take("max_completion_length", {"rollout.max_tokens": length})
     common.temperature(draft, "temperature")
     common.sampling(draft, "top_p", "rollout.top_p")
-    common.sampling(draft, "top_k", "rollout.top_k", draft["top_k"] or 0)
+    top_k = 0 if draft["top_k"] is None else draft.number("top_k")
+    common.sampling(draft, "top_k", "rollout.top_k", top_k)
     why = "sampling knows temperature, top_p and top_k here"
     draft.switched_off("min_p", (None, 0, 0.0), why)
     draft.switched_off("repetition_penalty", (1, 1.0), why)
     draft.switched_off("generation_kwargs", (None, {}), why)
-    draft.leave("use_vllm", common.SAMPLED_BY_TRAINER if draft["use_vllm"] else "the trainer's model samples, as here")
+    draft.leave(
+        "use_vllm",
+        common.SAMPLED_BY_TRAINER if draft["use_vllm"] else "the trainer's model samples, as here",
+    )
     draft.leave("vllm_importance_sampling_correction", common.SAMPLED_BY_TRAINER)
 
 
 def _batches(draft: Draft) -> int:
     """Prompts, responses and updates of a step; returns updates a step, passes included."""
-    rows, accumulated = draft.count("per_device_train_batch_size"), draft.count("gradient_accumulation_steps")
+    rows, accumulated = (
+        draft.count("per_device_train_batch_size"),
+        draft.count("gradient_accumulation_steps"),
+    )
     group = draft.count("num_generations", least=2)
     draft.take("num_generations", {"rollout.group": group})
     slices = _slices(draft, rows, accumulated)
@@ -112,7 +133,11 @@ def _batches(draft: Draft) -> int:
             f"{rows} x {max(slices, accumulated)} = {completions} completions are no whole groups of {group}",
         )
     prompts = completions // group
-    sizes = {"rollout.prompts": prompts, "trainer.minibatches": minibatches, "trainer.minibatch_by": "response"}
+    sizes = {
+        "rollout.prompts": prompts,
+        "trainer.minibatches": minibatches,
+        "trainer.minibatch_by": "response",
+    }
     why = (
         f"TRL counts completions: {rows} a device x {max(slices, accumulated)} slices = {completions} on one "
         f"device = {prompts} prompts x {group}; on N devices it is N times as many, and the file does not say N: "
@@ -125,7 +150,7 @@ def _batches(draft: Draft) -> int:
     draft.also("generation_batch_size")
     if minibatches * draft.count("num_iterations") == 1:
         draft.remark("updates a rollout batch", "1", "trainer.minibatches 1", common.ONE_UPDATE)
-    draft.fill({"trainer.old_logp": "trainer"})
+    draft.anchor(common.OLD_POLICY)
     draft.fill(common.budget(draft))
     updates = minibatches * draft.count("num_iterations")
     _steps(draft, updates)
@@ -137,14 +162,17 @@ def _slices(draft: Draft, rows: int, accumulated: int) -> int:
     if draft["steps_per_generation"] is not None:
         if draft["generation_batch_size"] is not None:
             raise draft.error(
-                "generation_batch_size", "it and steps_per_generation exclude one another; remove one"
+                "generation_batch_size",
+                "it and steps_per_generation exclude one another; remove one",
             )
         return draft.count("steps_per_generation")
     if draft["generation_batch_size"] is None:
         return accumulated
     size = draft.count("generation_batch_size")
     if size % rows:
-        raise draft.error("generation_batch_size", f"{size} is no multiple of {rows} completions a device")
+        raise draft.error(
+            "generation_batch_size", f"{size} is no multiple of {rows} completions a device"
+        )
     return size // rows
 
 
@@ -152,12 +180,16 @@ def _steps(draft: Draft, updates: int) -> None:
     given = draft.number("max_steps")
     if given <= 0:
         draft.also("max_steps")
-        common.steps_of_epochs(draft, "num_train_epochs", draft.number("num_train_epochs"), None, "")
+        common.steps_of_epochs(
+            draft, "num_train_epochs", draft.number("num_train_epochs"), None, ""
+        )
         return
     steps = math.ceil(given / updates)
     draft.also("num_train_epochs")
     if steps * updates == given:
-        draft.take("max_steps", {"trainer.steps": steps}, f"optimizer steps, {updates} a rollout batch")
+        draft.take(
+            "max_steps", {"trainer.steps": steps}, f"optimizer steps, {updates} a rollout batch"
+        )
     else:
         why = f"optimizer steps there; a step here is a rollout batch and has {updates} of them"
         draft.change("max_steps", {"trainer.steps": steps}, why)
@@ -165,7 +197,9 @@ def _steps(draft: Draft, updates: int) -> None:
 
 def _advantage(draft: Draft) -> None:
     draft.fill({"advantage.baseline": "mean"})
-    given = {True: "group", False: "none"}.get(draft["scale_rewards"], draft["scale_rewards"])
+    given = draft["scale_rewards"]
+    if isinstance(given, bool):
+        given = "group" if given else "none"
     if given == "group":
         draft.take("scale_rewards", {"advantage.scale": "std"}, STD_FLOOR)
     elif given == "none":
@@ -174,7 +208,9 @@ def _advantage(draft: Draft) -> None:
         why = "one divisor for the whole batch; AdamW hardly sees it, so groups keep their proportions undivided"
         draft.change("scale_rewards", {"advantage.scale": "none"}, why)
     else:
-        raise draft.error("scale_rewards", f"scale_rewards is {given!r}; wanted group, batch or none")
+        raise draft.error(
+            "scale_rewards", f"scale_rewards is {given!r}; wanted group, batch or none"
+        )
 
 
 def _kl(draft: Draft) -> None:
@@ -208,13 +244,19 @@ def _optimizer(draft: Draft, updates: int) -> None:
     draft.also("adam_beta2")
     draft.take("adam_epsilon", {"optimizer.eps": draft.number("adam_epsilon")})
     decay = draft.number("weight_decay")
-    note = "biases and norms are not decayed on either side; here embeddings neither" if decay else ""
+    note = (
+        "biases and norms are not decayed on either side; here embeddings neither" if decay else ""
+    )
     draft.take("weight_decay", {"optimizer.weight_decay": decay}, note)
     norm = draft["max_grad_norm"]
     if norm:
         draft.take("max_grad_norm", {"optimizer.max_grad_norm": draft.number("max_grad_norm")})
     else:
-        draft.change("max_grad_norm", {"optimizer.max_grad_norm": 1e9}, "no limit there; here one that is never met")
+        draft.change(
+            "max_grad_norm",
+            {"optimizer.max_grad_norm": 1e9},
+            "no limit there; here one that is never met",
+        )
     if str(draft["optim"]).startswith("adamw_torch"):
         draft.take("optim", {})
     else:
@@ -255,7 +297,11 @@ def _precision(draft: Draft) -> None:
     draft.also("model_init_kwargs")
     draft.also("dtype")
     if draft["fp16"]:
-        draft.change("fp16", {"trainer.dtype": "bfloat16"}, "half precision is bfloat16 here, which needs no loss scale")
+        draft.change(
+            "fp16",
+            {"trainer.dtype": "bfloat16"},
+            "half precision is bfloat16 here, which needs no loss scale",
+        )
         draft.also("bf16")
     elif draft["bf16"] is None or draft["bf16"]:
         draft.take("bf16", {"trainer.dtype": "bfloat16"}, AUTOCAST)
@@ -273,24 +319,42 @@ def _left_behind(draft: Draft, updates: int) -> None:
     named = draft["report_to"]
     common.services(draft, "report_to", named if isinstance(named, list) else [named])
     if draft["save_strategy"] == "no":
-        draft.take("save_strategy", {"trainer.checkpoint_every": 0}, "at the end and on interrupt all the same")
+        draft.take(
+            "save_strategy",
+            {"trainer.checkpoint_every": 0},
+            "at the end and on interrupt all the same",
+        )
         draft.leave("save_steps", "nothing is saved: save_strategy is no")
     elif draft["save_strategy"] == "steps" and draft.number("save_steps") >= 1:
         common.every(draft, "save_steps", "trainer.checkpoint_every", updates)
         draft.also("save_strategy")
     else:
-        draft.leave("save_strategy", "checkpoints come every so many steps here: trainer.checkpoint_every")
-        draft.leave("save_steps", "checkpoints come every so many steps here: trainer.checkpoint_every")
+        draft.leave(
+            "save_strategy", "checkpoints come every so many steps here: trainer.checkpoint_every"
+        )
+        draft.leave(
+            "save_steps", "checkpoints come every so many steps here: trainer.checkpoint_every"
+        )
     if draft["save_total_limit"] is None:
-        draft.change("save_total_limit", {"trainer.keep_checkpoints": 2}, "all are kept there; here the newest")
+        draft.change(
+            "save_total_limit",
+            {"trainer.keep_checkpoints": 2},
+            "all are kept there; here the newest",
+        )
     else:
-        draft.take("save_total_limit", {"trainer.keep_checkpoints": draft.count("save_total_limit")})
-    if draft["eval_strategy"] == "steps" and draft["eval_steps"] is not None:
+        draft.take(
+            "save_total_limit", {"trainer.keep_checkpoints": draft.count("save_total_limit")}
+        )
+    if _evaluates(draft):
         common.every(draft, "eval_steps", "evaluate.every", updates)
         draft.also("eval_strategy")
-    else:
+    elif draft["eval_strategy"] == "no":
         note = "before the first and after the last step, where there are held-out prompts"
         draft.take("eval_strategy", {"evaluate.every": 0}, note)
+        draft.also("eval_steps")
+    else:
+        why = "no held-out prompts could be read, or no interval; set data.eval_path and evaluate.every"
+        draft.change("eval_strategy", {"evaluate.every": 0}, why)
         draft.also("eval_steps")
     samples = draft["num_generations_eval"] or draft["num_generations"]
     draft.take("num_generations_eval", {"evaluate.samples": samples})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gspo.recipes.importers.common import ONE_PASS, clip, gspo_clip_remark
+from gspo.recipes.importers.common import EACH_ONCE, clip, gspo_clip_remark
 from gspo.recipes.importers.draft import Draft
 
-TOKEN_COUNT = (
+DIVISOR = (
     "TRL divides by the mean number of tokens an update of the rollout batch has, here by the tokens of "
     "that very update"
 )
@@ -29,7 +29,9 @@ def objective(draft: Draft) -> None:
             f"importance_sampling_level is {level!r}; wanted token or sequence",
         )
     if loss == "vespo" or loss not in (*LENGTH_WEIGHTED, "grpo", "cispo", "sapo"):
-        raise draft.error("loss_type", f"loss_type {loss!r} has no counterpart; choose an objective by hand")
+        raise draft.error(
+            "loss_type", f"loss_type {loss!r} has no counterpart; choose an objective by hand"
+        )
     if level == "token":
         _token(draft, loss)
     else:
@@ -51,7 +53,9 @@ def _sequence(draft: Draft, loss: str, level: str) -> None:
     )
     draft.take("importance_sampling_level", {"objective.name": name}, form)
     if loss == "grpo":
-        draft.take("loss_type", {"objective.name": name}, "each response counts alike, as in the paper")
+        draft.take(
+            "loss_type", {"objective.name": name}, "each response counts alike, as in the paper"
+        )
     else:
         why = (
             f"GSPO's ratio, but {loss} {LENGTH_WEIGHTED[loss]}: a response counts by its length. Here each "
@@ -67,7 +71,10 @@ def _token(draft: Draft, loss: str) -> None:
     draft.also("importance_sampling_level")
     if loss == "sapo":
         draft.take("loss_type", {"objective.name": "sapo"})
-        taus = {"sapo_temperature_pos": "objective.tau_pos", "sapo_temperature_neg": "objective.tau_neg"}
+        taus = {
+            "sapo_temperature_pos": "objective.tau_pos",
+            "sapo_temperature_neg": "objective.tau_neg",
+        }
         for key, setting in taus.items():
             draft.take(key, {setting: draft.number(key)})
         return
@@ -75,7 +82,9 @@ def _token(draft: Draft, loss: str) -> None:
         _cispo(draft)
         return
     if loss == "luspo":
-        raise draft.error("loss_type", "luspo with token ratios has no counterpart; choose an objective by hand")
+        raise draft.error(
+            "loss_type", "luspo with token ratios has no counterpart; choose an objective by hand"
+        )
     names = {"grpo": "grpo", "dapo": "dapo", "bnpo": "dapo", "dr_grpo": "dr_grpo"}
     name = names[loss]
     if draft["delta"] is not None and name == "dapo":
@@ -88,10 +97,17 @@ def _token(draft: Draft, loss: str) -> None:
     if loss == "grpo":
         draft.take("loss_type", settings, "mean over tokens, then over responses")
     elif loss == "dr_grpo":
-        settings["objective.max_tokens"] = draft.count("max_completion_length")
-        draft.take("loss_type", settings, "divided by responses x max_completion_length")
+        draft.take(
+            "loss_type",
+            settings,
+            "divided by responses x max_completion_length, which is rollout.max_tokens",
+        )
     else:
-        why = TOKEN_COUNT if loss == "dapo" else "TRL divides by the tokens of a micro-batch, here by those of the update"
+        why = (
+            DIVISOR
+            if loss == "dapo"
+            else "TRL divides by the tokens of a micro-batch, here by those of the update"
+        )
         draft.change("loss_type", settings, why)
     _range(draft, sequence=False)
 
@@ -106,7 +122,7 @@ def _cispo(draft: Draft) -> None:
             f"for cispo epsilon_high is the largest weight itself, and {largest:g} holds every token below 1; "
             "5.0 is usual",
         )
-    draft.change("loss_type", {"objective.name": "cispo"}, TOKEN_COUNT)
+    draft.change("loss_type", {"objective.name": "cispo"}, DIVISOR)
     why = "the largest weight itself there, its distance from 1 here; there is no lower bound"
     key = "epsilon" if given is None else "epsilon_high"
     draft.change(key, clip(1.0, largest - 1), why)
@@ -125,8 +141,12 @@ def _range(draft: Draft, *, sequence: bool) -> None:
 
 def _unused(draft: Draft) -> None:
     """Settings of the loss that have no counterpart, unless they are off."""
-    draft.switched_off("top_entropy_quantile", (1, 1.0), "every token of a response is trained on here")
     draft.switched_off(
-        "off_policy_mask_threshold", (None,), "no response is left out for its distance; clip/* shows it"
+        "top_entropy_quantile", (1, 1.0), "every token of a response is trained on here"
     )
-    draft.switched_off("num_iterations", (1,), ONE_PASS)
+    draft.switched_off(
+        "off_policy_mask_threshold",
+        (None,),
+        "no response is left out for its distance; clip/* shows it",
+    )
+    draft.switched_off("num_iterations", (1,), EACH_ONCE)

@@ -39,10 +39,14 @@ def read_trl(path: Path) -> Found:
     if path.suffix == ".py":
         return _PythonFile(text, path.name).read()
     if path.suffix not in (".yaml", ".yml"):
-        raise RecipeError(f"{path} ends in neither .py nor .yaml; TRL's settings stand in one of them")
+        raise RecipeError(
+            f"{path} ends in neither .py nor .yaml; TRL's settings stand in one of them"
+        )
     document = read_yaml(text, path.name)
     if not isinstance(document.values, dict):
-        raise RecipeError(f"{path.name} holds {document.values!r}; wanted settings, as 'epsilon: 0.2'")
+        raise RecipeError(
+            f"{path.name} holds {document.values!r}; wanted settings, as 'epsilon: 0.2'"
+        )
     found = Found()
     for key, value in document.values.items():
         found.add(key, value, document.places[(key,)])
@@ -64,7 +68,9 @@ class _PythonFile:
     def read(self) -> Found:
         config = self._one_call(CONFIG)
         if config is None:
-            raise RecipeError(f"{self._file} calls no {CONFIG}(...); that call holds TRL's settings")
+            raise RecipeError(
+                f"{self._file} calls no {CONFIG}(...); that call holds TRL's settings"
+            )
         self._refuse_later_changes(config)
         self._keywords(config)
         trainer = self._one_call(TRAINER)
