@@ -103,7 +103,7 @@ def served_page() -> str:
 
 
 def _referred(name: str) -> str:
-    """PLOTLY is only fetched here: charts.js runs it when the numbers are on the screen."""
+    """PLOTLY is only fetched here: charts.js runs it, without keeping the page waiting."""
     if name == PLOTLY:
         return f'<link rel="preload" href="/{PLOTLY}" as="script">'
     return f'<script src="/static/{name}"></script>'

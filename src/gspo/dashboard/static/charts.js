@@ -71,13 +71,9 @@
     else settle();
   }
 
-  let asked = false;
-
-  /* Plotly takes a second to start, so it is started when the first numbers are on the screen. A
+  /* Plotly takes most of a second to start: it does so while the page waits for its first answers. A
      report has it at its end. */
   function startPlotly() {
-    if (asked) return;
-    asked = true;
     if (G.source.report) {
       window.addEventListener("load", schedule, { once: true });
       return;
@@ -85,13 +81,11 @@
     const script = G.el("script", { src: "/plotly.js" });
     script.addEventListener("load", schedule);
     script.addEventListener("error", () => G.live.failed(new G.Gone("the chart script cannot be read")));
-    requestAnimationFrame(() => setTimeout(() => document.head.append(script), 0));
+    document.head.append(script);
   }
 
   function schedule() {
-    if (frame) return;
-    if (window.Plotly) frame = requestAnimationFrame(next);
-    else startPlotly();
+    if (window.Plotly && !frame) frame = requestAnimationFrame(next);
   }
 
   function settle() {
@@ -157,4 +151,6 @@
       schedule();
     });
   };
+
+  startPlotly();
 })();
