@@ -1,4 +1,4 @@
-"""Which objectives the lab sets side by side, with which ranges, and what it says about a cut."""
+"""Which objectives the lab sets side by side, with which ranges, and how much noise it takes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from gspo.types import Surrogate
 #: how far a response of 32 tokens moves there.
 GRPO_CLIP = ClipRange(low=0.2, high=0.27)
 SCALED_CLIP = ClipRange(low=0.0225, high=0.03)
+MAX_NATS = 100.0  # ten times where objectives hold a log-ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,12 @@ def chosen_arms(length: int, names: Sequence[str]) -> tuple[Arm, ...]:
         if name not in OBJECTIVES:
             raise RecipeError(f"objective is {name!r}; {nearest(name, list(OBJECTIVES))}")
     return tuple(arm for arm in arms(length) if arm.name in names)
+
+
+def check_nats(name: str, value: float) -> None:
+    """Raises RecipeError for a size of noise that is none, or that no float32 log-prob stands."""
+    if not 0 <= value <= MAX_NATS:
+        raise RecipeError(f"{name} is {value}; wanted 0 to {MAX_NATS:g} nats")
 
 
 def cut(surrogate: Surrogate) -> Bool[Tensor, "S"] | Bool[Tensor, "N"]:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gspo.errors import RecipeError
+from gspo.lab.arms import check_nats
 from gspo.lab.normal import outside
 from gspo.settings import PAPER_CLIP, ClipRange, LengthFairClip
 
@@ -46,10 +47,8 @@ class Noise:
     outliers: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sigma) and self.sigma >= 0):
-            raise RecipeError(f"sigma is {self.sigma!r}; wanted a finite number of nats, 0 or more")
-        if not math.isfinite(self.bias):
-            raise RecipeError(f"bias is {self.bias!r}; wanted a finite number of nats")
+        check_nats("sigma", self.sigma)
+        check_nats("bias", abs(self.bias))
         if self.outliers < 0:
             raise RecipeError(f"outliers is {self.outliers}; wanted a number of tokens, 0 or more")
 
@@ -114,7 +113,7 @@ def clip_range_rows(
     rows: list[Row] = []
     for noise in noises:
         for length in lengths:
-            generator = torch.Generator().manual_seed(seed * PIECE + length)
+            generator = torch.Generator().manual_seed((seed + 1) * PIECE + length)
             simulated = _simulate(length, noise, bands, num_responses, generator)
             rows.append(
                 Row(

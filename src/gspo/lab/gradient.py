@@ -10,7 +10,7 @@ whatever the noise is; under GRPO each token has its own factor r_t.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gspo.errors import RecipeError
-from gspo.lab.arms import Arm, chosen_arms, cut
+from gspo.lab.arms import Arm, check_nats, chosen_arms, cut
 from gspo.lab.normal import below
 from gspo.lab.toy import NUM_SYMBOLS
 from gspo.segments import Segments
@@ -29,6 +29,7 @@ from gspo.types import Surrogate
 LENGTH = 128
 SIGMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 NUM_RESPONSES = 2000
+MAX_TOKENS = 2**24  # in all: their logits are 0.4 GB
 Sign = Literal[1, -1]
 
 
@@ -71,20 +72,20 @@ def gradient_rows(
     *,
     num_responses: int = NUM_RESPONSES,
     seed: int = 0,
-    on_row: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """A row for every arm, sigma and sign. Raises RecipeError for what is none of these."""
-    if length < 1:
-        raise RecipeError(f"length is {length}; wanted at least 1 token")
+    if not 1 <= length <= MAX_TOKENS // num_responses:
+        raise RecipeError(
+            f"length is {length}; wanted 1 to {MAX_TOKENS // num_responses:,} tokens, "
+            f"of which {num_responses:,} responses fit in memory"
+        )
     for sigma in sigmas:
-        if not 0 <= sigma < math.inf:
-            raise RecipeError(f"sigma is {sigma}; wanted a finite number of nats, 0 or more")
+        check_nats("sigma", sigma)
     responses = _responses(length, num_responses, torch.Generator().manual_seed(seed))
     rows: list[Row] = []
     for arm in chosen_arms(length, objectives):
-        for sigma in dict.fromkeys(sigmas):
+        for sigma in sigmas:
             rows += [_row(arm, length, sigma, sign, responses) for sign in (1, -1)]
-            on_row()
     return rows
 
 
@@ -160,9 +161,10 @@ def compare(
     """
     total = noisy.segments.sum
     square = gradient_square.double()
-    product = total(noisy.weight * clean.weight * square)
-    noisy_norm = total(noisy.weight.double().square() * square).sqrt()
-    clean_norm = total(clean.weight.double().square() * square).sqrt()
+    noisy_weight, clean_weight = noisy.weight.double(), clean.weight.double()
+    product = total(noisy_weight * clean_weight * square)
+    noisy_norm = total(noisy_weight.square() * square).sqrt()
+    clean_norm = total(clean_weight.square() * square).sqrt()
     tiny = torch.finfo(torch.float64).tiny
     cosine = product / (noisy_norm * clean_norm).clamp(min=tiny)
     return cosine, noisy_norm / clean_norm.clamp(min=tiny)

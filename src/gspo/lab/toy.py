@@ -10,7 +10,7 @@ length and the choices below, never on objective or sigma: differences are paire
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-import gspo
+from gspo.advantages import group_advantage
 from gspo.lab.arms import cut
 from gspo.segments import Segments
 from gspo.settings import ObjectiveSettings
@@ -33,7 +33,6 @@ MINIBATCHES = 4
 RESPONSES_A_MINIBATCH = RESPONSES_A_STEP // MINIBATCHES
 LEARNING_RATE = 1000.0
 STEPS = 100
-SEEDS = 20
 
 Std = Literal["unbiased", "biased"]
 Draw = Literal["without", "with"]
@@ -42,7 +41,8 @@ Mix = Literal["shuffled", "even"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toy:
-    """length: tokens of every response. seeds: 0, 1, ... The rest is what the article leaves open.
+    """length: tokens of every response. The rest is what the article leaves open;
+    the defaults are what comes nearest to its figures (docs/lab.md).
 
     std: the estimator that divides the advantages. draw: a step's prompts, without or with
     replacement. mix: a minibatch is a random quarter of the step's responses, or has two of each
@@ -50,9 +50,8 @@ class Toy:
     """
 
     length: int
-    seeds: int = SEEDS
-    std: Std = "unbiased"
-    draw: Draw = "without"
+    std: Std = "biased"
+    draw: Draw = "with"
     mix: Mix = "shuffled"
     initial: float = 0.0
     steps: int = STEPS
@@ -62,8 +61,8 @@ class Toy:
 class StepNumbers:
     """The random numbers of one step; n seeds, B prompts, G responses each, R responses in all.
 
-    prompts: which of the 64. uniform: samples tokens. noise: standard normal. order: responses of
-    a minibatch lie side by side.
+    prompts: which of the 64. uniform: samples tokens. order: the responses as the minibatches take
+    them, one minibatch after another. noise: standard normal, in that order.
     """
 
     prompts: Int[Tensor, "n B"]
@@ -73,12 +72,12 @@ class StepNumbers:
 
 
 class World:
-    """What all learners of a toy share: targets, starting logits and random numbers."""
+    """What all learners of some seeds share: targets, starting logits and random numbers."""
 
-    def __init__(self, toy: Toy) -> None:
-        self.toy = toy
+    def __init__(self, toy: Toy, seeds: Sequence[int]) -> None:
+        self.toy, self.num_seeds = toy, len(seeds)
         self._generators = [
-            torch.Generator().manual_seed(seed * 2**20 + toy.length) for seed in range(toy.seeds)
+            torch.Generator().manual_seed(seed * 2**20 + toy.length) for seed in seeds
         ]
         shape = NUM_PROMPTS, toy.length
         self.target = self._stacked(
@@ -121,10 +120,12 @@ class Learner:
         toy = world.toy
         self._world, self._objective, self._sigma = world, objective, sigma
         self._logits = world.start.clone()  # [symbol, seed, prompt, position]
-        self._seed = torch.arange(toy.seeds)[:, None]
-        self._segments = Segments.from_lengths([toy.length] * (toy.seeds * RESPONSES_A_MINIBATCH))
-        self._group = torch.arange(toy.seeds * PROMPTS_A_STEP).repeat_interleave(GROUP)
-        self._cut = torch.zeros(MINIBATCHES, toy.seeds, dtype=torch.float64)
+        self._seed = torch.arange(world.num_seeds)[:, None]
+        self._segments = Segments.from_lengths(
+            [toy.length] * (world.num_seeds * RESPONSES_A_MINIBATCH)
+        )
+        self._group = torch.arange(world.num_seeds * PROMPTS_A_STEP).repeat_interleave(GROUP)
+        self._cut = torch.zeros(MINIBATCHES, world.num_seeds, dtype=torch.float64)
         self._with_signal = torch.zeros_like(self._cut)
         self._units = 0
 
@@ -139,20 +140,21 @@ class Learner:
         # A prompt drawn twice has its parameters in the row of its first draw.
         first = (numbers.prompts[:, :, None] == numbers.prompts[:, None, :]).int().argmax(2)
         row = seed * PROMPTS_A_STEP + first.repeat_interleave(GROUP, dim=1)
-        place = row[:, :, None] * length + torch.arange(length)
-        place += tokens.flatten(1, 2) * (seed.numel() * PROMPTS_A_STEP * length)
+        place = row[seed, numbers.order][:, :, None] * length + torch.arange(length)
+        place += tokens.flatten(1, 2)[seed, numbers.order].long() * logits[0].numel()
         old_logp = logp.flatten()[place] + self._sigma * numbers.noise
-        for minibatch, rows in enumerate(numbers.order.chunk(MINIBATCHES, dim=1)):
-            at = place[seed, rows].flatten()
+        parts = (place, old_logp, advantage[seed, numbers.order])
+        for minibatch, (at, old, signal) in enumerate(
+            zip(*(part.chunk(MINIBATCHES, dim=1) for part in parts), strict=True)
+        ):
             if minibatch:
                 logp = logits.log_softmax(0)
             surrogate = self._surrogate(
-                logp.flatten()[at], old_logp[seed, rows].flatten(), advantage[seed, rows].flatten()
+                logp.flatten()[at.flatten()], old.flatten(), signal.flatten()
             )
-            self._count(minibatch, surrogate, advantage[seed, rows])
-            logits = logits + self._update(surrogate, at, logp)
-        logits = logits.gather(2, first[None, :, :, None].expand_as(logits))
-        self._logits[:, seed, numbers.prompts] = logits
+            self._count(minibatch, surrogate, signal)
+            logits += self._update(surrogate, at.flatten(), logp)
+        self._logits[:, seed, numbers.prompts] = logits[:, seed, first]
 
     def accuracy(self) -> Float[Tensor, "n"]:
         """Expected share of matching tokens over all prompts, for each seed."""
@@ -172,7 +174,7 @@ class Learner:
     ) -> Float[Tensor, "n R"]:
         """Group advantages; the reward is the share of matching tokens."""
         reward = (tokens == target[:, :, None]).double().mean(3)
-        advantage = gspo.group_advantage(reward.flatten(), self._group)
+        advantage = group_advantage(reward.flatten(), self._group)
         if self._world.toy.std == "biased":
             advantage = advantage * math.sqrt(GROUP / (GROUP - 1))
         return advantage.view(-1, RESPONSES_A_STEP)
@@ -192,11 +194,10 @@ class Learner:
             RESPONSES_A_MINIBATCH, RESPONSES_A_MINIBATCH * self._world.toy.length
         )
         weight = torch.zeros(logp.numel()).index_add_(0, at, surrogate.weight).view_as(logp)
-        return (weight - logp.exp() * weight.sum(0)) * (LEARNING_RATE / divisor)
+        weight.addcmul_(logp.exp(), weight.sum(0), value=-1)
+        return weight.mul_(LEARNING_RATE / divisor)
 
-    def _count(
-        self, minibatch: int, surrogate: Surrogate, advantage: Float[Tensor, "n S"]
-    ) -> None:
+    def _count(self, minibatch: int, surrogate: Surrogate, advantage: Float[Tensor, "n S"]) -> None:
         stopped = cut(surrogate).view(*advantage.shape, -1)
         self._cut[minibatch] += stopped.sum((1, 2))
         self._with_signal[minibatch] += (advantage != 0).sum(1) * stopped.shape[2]
@@ -206,8 +207,8 @@ class Learner:
 def sample(
     probability: Float[Tensor, "V n B L"], uniform: Float[Tensor, "n B G L"]
 ) -> Int[Tensor, "n B G L"]:
-    """Symbols by inverting the cumulative distribution."""
-    tokens = torch.zeros(uniform.shape, dtype=torch.int64)
+    """Symbols by inverting the cumulative distribution, int8."""
+    tokens = torch.zeros(uniform.shape, dtype=torch.int8)
     for bound in probability.cumsum(0)[:-1]:  # what is above the last bound is the last symbol
         tokens += uniform > bound[:, :, None]
     return tokens
