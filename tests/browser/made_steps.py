@@ -166,7 +166,13 @@ def _stats(
     else:
         stats |= clip_stats(responses, (math.log1p(-low), math.log1p(high)))
         stats |= {"clip/low": Mean(low, 1), "clip/high": Mean(high, 1)}
-    return stats | part_stats(rows) | log_s_stats(responses) | _token_stats(responses, rows) | _costs(rows, random)
+    return (
+        stats
+        | part_stats(rows)
+        | log_s_stats(responses)
+        | _token_stats(responses, rows)
+        | _costs(rows, random)
+    )
 
 
 def _updated(shape: Shape, rows: Sequence[ResponseRow]) -> UpdatedResponses:
