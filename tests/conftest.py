@@ -5,6 +5,7 @@ a test that could not run is not a test that passed.
 """
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -15,6 +16,9 @@ import tests.shape_checker  # noqa: F401 - the hook finds it by name
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; set before torch reads it
+
+# Whoever starts the tests in the background of a script starts them deaf to Ctrl-C, which some test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 install_import_hook("gspo", "tests.shape_checker.check")
 

@@ -49,6 +49,7 @@ def test_every_entry_of_a_diagnostic_is_produced():
         "clip/high",
         "reward/strict_mean",
         "reward/strict_gap",
+        "reward/part/{part}",
         "gap/kept_mass",
         "gap/kept_mass_min",
     }
