@@ -107,6 +107,19 @@ def test_what_a_json_file_can_have_wrong(tmp_path, content, message):
         load_prompts(tmp_path / "data.json")
 
 
+@pytest.mark.parametrize("text", ['a,"1\nb,2\nc,3\n', '"a"b,1\n'], ids=["open", "behind"])
+def test_a_csv_quote_that_is_wrong_swallows_no_rows(tmp_path, text):
+    (tmp_path / "data.csv").write_text("prompt,answer\n" + text)
+    with pytest.raises(DataError, match=r"data\.csv line"):
+        prompts(tmp_path / "data.csv")
+
+
+def test_nan_in_a_list_of_a_table_is_null(tmp_path):
+    table = pa.table({"prompt": ["a"], "answer": ["1"], "scores": [[1.0, float("nan")]]})
+    pq.write_table(table, tmp_path / "data.parquet")
+    assert prompts(tmp_path / "data.parquet")[0].columns == {"scores": [1.0, None]}
+
+
 def test_a_csv_field_may_be_longer_than_pythons_limit(tmp_path):
     document = "x" * 200_000
     (tmp_path / "data.csv").write_text(f"prompt,answer\n{document},1\n")

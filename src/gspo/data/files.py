@@ -100,7 +100,7 @@ def read_csv(path: Path) -> Iterator[Row]:
 
 
 def _csv_rows(text: str, path: Path) -> list[dict[str | None, Any]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)  # an open quote is an error
     try:
         with _long_csv_fields():
             header = reader.fieldnames or []

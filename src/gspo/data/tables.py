@@ -67,15 +67,13 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, dict):
         pairs = ((str(key), plain(item)) for key, item in value.items())
-        return {key: item for key, item in pairs if not _is_nothing(item)}
+        return {key: item for key, item in pairs if item is not None}
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
         return value.isoformat()
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return str(value) if isinstance(value, decimal.Decimal) else value
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

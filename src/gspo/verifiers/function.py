@@ -19,6 +19,7 @@ or too much memory is killed and costs its own responses their verdicts, nobody 
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,11 @@ def _columns(prompt: Prompt) -> dict[str, Any]:
     return {**prompt.columns, **answer}
 
 
+def _own(value: Any) -> Any:
+    """A copy of a list or an object, so that what a function does to it is not there in its next call."""
+    return copy.deepcopy(value) if isinstance(value, list | dict) else value
+
+
 def _our_arguments(prompt: Prompt, rollouts: Sequence[Rollout]) -> dict[str, Any]:
     own = {"prompt": prompt.text, "completion": rollouts[0].text}
     return {**_columns(prompt), **own}
@@ -64,7 +70,8 @@ def _trl_arguments(prompt: Prompt, rollouts: Sequence[Rollout]) -> dict[str, Any
         "completions": [said(rollout.text) for rollout in rollouts],
         "completion_ids": [list(rollout.response_ids) for rollout in rollouts],
     }
-    return {**{name: [v for _ in rollouts] for name, v in _columns(prompt).items()}, **own}
+    columns = _columns(prompt).items()
+    return {**{name: [_own(value) for _ in rollouts] for name, value in columns}, **own}
 
 
 def _verl_arguments(prompt: Prompt, rollouts: Sequence[Rollout]) -> dict[str, Any]:
@@ -103,6 +110,10 @@ class FunctionVerifier:
         self.name = name
         self._function = function
         self._pool = pool
+        if _is_async(function):
+            raise RecipeError(
+                f"verifier {name} is an async function; wanted a plain one, so call asyncio.run in it"
+            )
         try:
             parameters = inspect.signature(function).parameters.values()
         except ValueError as error:
@@ -154,7 +165,7 @@ class FunctionVerifier:
     def _arguments(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> dict[str, Any]:
         arguments = self._form.arguments(prompt, rollouts)
         taken = arguments.keys() if self._takes_all else arguments.keys() & self._accepted
-        return {name: arguments[name] for name in taken}
+        return {name: _own(arguments[name]) for name in taken}
 
     def _judge_here(self, prompt: Prompt, rollouts: Sequence[Rollout]) -> list[Verdict]:
         with contained() as caught:
@@ -182,6 +193,14 @@ class FunctionVerifier:
             else:
                 verdicts += [Verdict(**plain) for plain in outcome]
         return verdicts
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return any(
+        test(called)
+        for called in (function, getattr(function, "__call__", None))  # noqa: B004 - an object's
+        for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    )
 
 
 def function_pool(place: str, sha256: str, limit_s: float) -> WorkerPool:

@@ -7,7 +7,8 @@ import re
 import unicodedata
 
 _CHARACTERS = {
-    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\times ", "·": r"\cdot ",
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "﹣": "-", "…": r"\ldots ",
+    "×": r"\times ", "·": r"\cdot ",
     "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div ", "⁄": "/", "∕": "/", "π": r"\pi ",
     "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
     "±": r"\pm ", "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",

@@ -40,6 +40,7 @@ from gspo.verifiers.math_text import key
 
 NEAR = Fraction(1, 10**4)  # relative; 4 digits of a third are no third
 NEAR_DECIMAL = Fraction(1, 10**6)  # between two numbers that both end: 1234.6 is not 1234.56
+DECIMALS, COMPUTED = 30, Fraction(1, 10**50)  # of a computed value that is a decimal
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LETTERS = re.compile(r"(?:\\[A-Za-z]+|[A-Za-z]|[\s+\-*'()_{},]|_[0-9]|\\cdot)+")
@@ -147,6 +148,13 @@ class Comparison:
             if isinstance(other, Several) and not other.braces:
                 return self._in_order(named or (), other.items)
             left, right = Several(named or (), bare=True), other
+        for set_, other in ((left, right), (right, left)):
+            if isinstance(set_, Several) and set_.braces and not isinstance(other, Several):
+                return (
+                    len(set_.items) == 1
+                    and not _is_set(set_.items[0])
+                    and self.same(set_.items[0], other)
+                )
         if isinstance(left, Ordered) or isinstance(right, Ordered):
             tuple_, list_ = (left, right) if isinstance(left, Ordered) else (right, left)
             if not (isinstance(tuple_, Ordered) and isinstance(list_, Several) and list_.bare):
@@ -196,6 +204,8 @@ class Comparison:
         if not (isinstance(left, Relation) and isinstance(right, Relation)):
             relation, other = (left, right) if isinstance(left, Relation) else (right, left)
             assert isinstance(relation, Relation)  # noqa: S101
+            if isinstance(other, Union):
+                return self._unordered(_pieces(Union((relation,))), _pieces(other))
             inside = unwrapped(relation) if _is_equation(relation) else as_interval(relation)[1]
             return inside is not None and self.same(inside, other)
         if _is_equation(left) != _is_equation(right):
@@ -215,8 +225,9 @@ class Comparison:
         return self.algebra.same_relation(left, right)
 
 
-def rounded_from(number: Number, value: Fraction) -> bool:
-    """The number is a decimal, and the value rounded or cut off at its last digit.
+def rounded_from(number: Number, value: Fraction, ends: bool | None = None) -> bool:
+    """The number is a decimal, and the value rounded or cut off at its last digit. ends: whether the
+    value's decimals do; None: find out.
 
     >>> third = Fraction(1, 3)
     >>> from gspo.verifiers.math_arithmetic import exact_value
@@ -226,7 +237,7 @@ def rounded_from(number: Number, value: Fraction) -> bool:
     decimals = number.exact.decimals
     if decimals is None or value == 0 or number.percent:
         return False
-    near = NEAR_DECIMAL if _ends(value) else NEAR
+    near = NEAR_DECIMAL if (_ends(value) if ends is None else ends) else NEAR
     if abs(number.exact.value - value) >= near * abs(value):
         return False
     scaled = abs(value) * 10**decimals
@@ -239,7 +250,11 @@ def decimal_equals(number: Number, value: Any, *, strict: bool) -> bool:
     exact = None if value is None else as_fraction(value)
     if exact is None:
         return False
-    return exact == number.exact.value or (not strict and rounded_from(number, exact))
+    decimal = Fraction(round(exact * 10**DECIMALS), 10**DECIMALS)
+    ends = abs(exact - decimal) <= abs(exact) * COMPUTED  # else the binary digits' end is no end
+    if ends:
+        exact = decimal
+    return exact == number.exact.value or (not strict and rounded_from(number, exact, ends))
 
 
 def unwrapped(relation: Relation) -> Shape | None:
@@ -249,7 +264,18 @@ def unwrapped(relation: Relation) -> Shape | None:
         return read(last)
     if _VARIABLE.fullmatch(last):
         return read(first)
-    return read(last) if isinstance(read(first), Number) else None
+    start, end = read(first), read(last)
+    if not isinstance(start, Number) or _different_integers(start, end):
+        return None
+    return end
+
+
+def _different_integers(left: Number, right: Shape) -> bool:
+    """`5=6` says nothing that could be right; a fraction and its decimals may differ by rounding."""
+    if not isinstance(right, Number) or left.percent or right.percent:
+        return False
+    whole = all(number.exact.value.denominator == 1 for number in (left, right))
+    return whole and left.exact.value != right.exact.value
 
 
 def as_interval(relation: Relation) -> tuple[str, Ordered | None]:
@@ -284,8 +310,16 @@ def _bare_key(formula: Formula) -> str:
     return key(formula.text.removeprefix("+"))
 
 
+def _is_set(shape: Shape) -> bool:
+    return isinstance(shape, Several) or (isinstance(shape, Formula) and "emptyset" in shape.text)
+
+
 def _is_infinity(shape: Shape) -> bool:
     return isinstance(shape, Formula) and "infty" in shape.text
+
+
+def _is_name(text: str) -> bool:
+    return bool(_VARIABLE.fullmatch(text))
 
 
 def _items(shape: Shape) -> tuple[Shape, ...]:
@@ -312,6 +346,11 @@ def _pieces(shape: Shape) -> tuple[Shape, ...]:
         return _items(shape)
     pieces: list[Shape] = []
     for piece in shape.pieces:
+        if isinstance(piece, Relation) and piece.signs == ("!=",) and _is_name(piece.sides[0]):
+            point = read(piece.sides[1])
+            pieces += [Ordered("(", ")", (Formula(r"-\infty"), point))]
+            pieces += [Ordered("(", ")", (point, Formula(r"\infty")))]
+            continue
         interval = as_interval(piece)[1] if isinstance(piece, Relation) else None
         pieces += [interval] if interval is not None else _items(piece)
     return tuple(pieces)

@@ -7,7 +7,8 @@ the first of these that the response has:
    nothing else is tried: the model began to answer and did not finish.
 2. tag: the last `<answer>...</answer>`.
 3. hash: the last `####`, up to the end of its line; headings ("#### Step 2", "#### Answer") are none.
-4. phrase: the last "final answer", "the answer is" or "answer:", up to the end of its sentence.
+4. phrase: the last "final answer", "the answer is" or "answer:", up to the end of its sentence, or to the
+   "because", ", since", ", as", ", which" or ", where" that explains it.
 5. bare: the whole response, if it is a single line.
 
 Nothing else is searched: a number somewhere in the text is not an answer.
@@ -43,12 +44,16 @@ _LINK = re.compile(
 _COLON = re.compile(r"answer\**\s*[:=]", re.IGNORECASE)
 _MATHS = re.compile(r"\s*(?:\$\$(.+?)\$\$|\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\])", re.DOTALL)
 _BOLD = re.compile(r"\s*(\*\*|__)(.+?)\1")
+#: The marks of bold print; those of `2**10` and `2 ** 10` are a power.
+_BOLD_MARK = re.compile(r"(?<![\w)\]}\s])\*\*(?=\S)|(?<=\S)\*\*(?![\w(\[{\\-])|(?<=\s)\*\*(?=\S)")
 #: Behind mathematics: another answer, or what changes its value.
 _GOES_ON = re.compile(
-    r"\s*(?:,?\s*(?:and|or)\b|,\s*(?:\$|\\\(|\*\*)|\\?%|percent\b|(?:hundred|thousand|million|[bt]rillion|dozen)\b)",
+    r"\s*(?:,?\s*(?:and|or)\b|,\s*(?:\$|\\\(|\*\*)|\\?%|per\s?cent\b|(?:hundred|thousand|million|[bt]rillion|dozen)\b)",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"\.(?:\s+(?=[A-Z])|\s*$)")
+_SENTENCE_END = re.compile(
+    r"\.(?:\s+(?=[A-Z])|\s*$)|(?i:\s+because\b|,\s*(?:because|since|as|which|where)\s)"
+)
 
 
 def final_answer(text: str, place: Place = "any", *, all_boxes: bool = False) -> str | None:
@@ -164,7 +169,7 @@ def _after(text: str, start: int) -> str:
         if found and not _GOES_ON.match(rest, found.end()):
             return next(group for group in reversed(found.groups()) if group)
     line = next((line for line in rest.split("\n") if line.strip()), "")
-    return _SENTENCE_END.split(line, maxsplit=1)[0].replace("**", "")
+    return _SENTENCE_END.split(_BOLD_MARK.sub("", line), maxsplit=1)[0]
 
 
 def _bare(text: str) -> str | None:

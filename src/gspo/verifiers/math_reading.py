@@ -23,6 +23,7 @@ from gspo.verifiers.math_arithmetic import (
     TooLargeError,
     exact_value,
 )
+from gspo.verifiers.math_brackets import balanced, split_top, top_level
 from gspo.verifiers.math_limits import formula_allowed, nesting
 from gspo.verifiers.math_text import key
 from gspo.verifiers.math_units import split_unit
@@ -119,8 +120,17 @@ _REALS = re.compile(r"\\mathbb\s*(?:R|\{\s*R\s*\})|(?:all )?real numbers|all rea
 _APPROXIMATELY = re.compile(r"\\(?:approx|simeq|approxeq)(?![A-Za-z])")
 _NAME = re.compile(r"(?!\\pi|[ei](?!\w))\\?[A-Za-z]+(?:_\{?\w+\}?)?(?:\([A-Za-z]\))?")
 _MEMBER = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
-_OPENING, _CLOSING = "([{", ")]}"
-_ANGLE = re.compile(r"\\langle(.*)\\rangle", re.DOTALL)
+_WITHOUT = re.compile(
+    r"\\mathbb\s*(?:R|\{\s*R\s*\})\s*(?:\\setminus|\\backslash|-)(?![A-Za-z])\s*\\\{(.+)\\\}"
+)
+_CONDITION = re.compile(
+    r"\s*([A-Za-z])\s*(?:\\in\s*\\mathbb\s*(?:R|\{\s*R\s*\})\s*)?(?:\\mid(?![A-Za-z])|:|\|)(.+)"
+)
+_DATE = re.compile(
+    r"[0-9]{4}([-/])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/])[0-9]{1,2}\2[0-9]{4}"
+    r"|(?=.*(?<![0-9])0[0-9])[0-9]+(?:-[0-9]+)+"
+)
+_NOT = re.compile(r"\\not(?![A-Za-z])")
 _PLUS_MINUS = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
@@ -167,6 +177,8 @@ def formulas(shape: Shape) -> list[str]:
 
 def _single(text: str) -> Shape:
     """A number, words, a formula, or neither."""
+    if _DATE.fullmatch(text):
+        return Opaque(key(text), "a date, or a number of parts")
     body, unit, percent = split_unit(text)
     try:
         return Number(exact_value(body), unit, percent)
@@ -190,9 +202,19 @@ def _choice(text: str) -> Shape | None:
 
 
 def _real_line(text: str) -> Shape | None:
-    if not _REALS.fullmatch(text):
+    minus, plus = Formula(r"-\infty"), Formula(r"\infty")
+    if _REALS.fullmatch(text):
+        return Ordered("(", ")", (minus, plus))
+    without = _WITHOUT.fullmatch(text)
+    if not without:
         return None
-    return Ordered("(", ")", (Formula(r"-\infty"), Formula(r"\infty")))
+    points = [read(item) for item in split_top(without[1], re.compile(","))]
+    if len(points) > 1:
+        if not all(isinstance(point, Number) for point in points):
+            return Opaque(key(text), "points whose order is not known")
+        points.sort(key=lambda point: point.exact.value if isinstance(point, Number) else 0)
+    ends = itertools.pairwise([minus, *points, plus])
+    return Union(tuple(Ordered("(", ")", pair) for pair in ends))
 
 
 def _approximate(text: str) -> Shape | None:
@@ -246,7 +268,28 @@ def _list(text: str) -> Shape | None:
     ranges = [isinstance(shape, Relation) and set(shape.signs) != {"="} for shape in shapes]
     if all(ranges) and re.search(r"\bor\b", text):
         return Union(shapes)
+    both = _both(shapes) if re.search(r"\band\b", text) else None
+    if both is not None:
+        return both
     return Several(_flat(shapes), bare=len(halves) == 1)
+
+
+def _both(shapes: tuple[Shape, ...]) -> Relation | None:
+    """`x>3 and x<5` is `3<x<5`."""
+    match shapes:
+        case (
+            Relation((x, low), (">" | ">=" as over,)),
+            Relation((same, high), ("<" | "<=" as under,)),
+        ):
+            pass
+        case (
+            Relation((x, high), ("<" | "<=" as under,)),
+            Relation((same, low), (">" | ">=" as over,)),
+        ):
+            pass
+        case _:
+            return None
+    return Relation((low, x, high), (over.replace(">", "<"), under)) if x == same else None
 
 
 def _comma_items(text: str) -> list[str]:
@@ -257,7 +300,7 @@ def _comma_items(text: str) -> list[str]:
         for index, character in enumerate(found[0])
         if character == ","
     }
-    commas = [at for at, _, _ in _top_level(text, re.compile(",")) if at not in grouped]
+    commas = [at for at, _, _ in top_level(text, re.compile(",")) if at not in grouped]
     return [text[a + 1 : b].strip() for a, b in itertools.pairwise([-1, *commas, len(text)])]
 
 
@@ -269,19 +312,16 @@ def as_list(shape: Shape, text: str) -> Shape | None:
 
 
 def _enclosed(text: str) -> Shape | None:
-    angle = _ANGLE.fullmatch(text)
-    if angle:
-        text = f"({angle[1]})"
     braces = text.startswith(r"\{") and text.endswith(r"\}")
     inner = text[2:-2] if braces else text[1:-1]
-    if braces and _balanced(inner):
+    if braces and balanced(inner):
         if re.search(r"\\mid|\||:", inner):
-            return Opaque(key(text), "a set given by a condition")
+            return _by_condition(inner) or Opaque(key(text), "a set given by a condition")
         items = split_top(inner, re.compile("[,;]")) if inner.strip() else []
         if not items:
             return Formula(r"\emptyset")
         return Several(_flat(tuple(read(item) for item in items)), braces=True)
-    if len(text) < 2 or text[0] not in "([" or text[-1] not in ")]" or not _balanced(inner):
+    if len(text) < 2 or text[0] not in "([" or text[-1] not in ")]" or not balanced(inner):
         return None
     items = split_top(inner, re.compile("[,;]"))
     if len(items) > MAX_ITEMS or not all(items):
@@ -289,6 +329,19 @@ def _enclosed(text: str) -> Shape | None:
     if len(items) == 1:
         return read(items[0]) if text[0] == "(" and text[-1] == ")" else None
     return Ordered(text[0], text[-1], tuple(read(item) for item in items))
+
+
+def _by_condition(inner: str) -> Shape | None:
+    r"""`x \mid 3<x` is the range, as the inequality is."""
+    found = _CONDITION.fullmatch(inner)
+    shape = read(found[2].strip()) if found else None
+    parts = shape.pieces if isinstance(shape, Union) else (shape,)
+    for part in parts:
+        if not isinstance(part, Relation) or not set(part.signs) <= {"<", "<=", ">", ">="}:
+            return None
+        if found is None or found[1] not in part.sides:
+            return None
+    return shape
 
 
 def _plus_minus(text: str) -> Shape | None:
@@ -300,55 +353,21 @@ def _plus_minus(text: str) -> Shape | None:
 
 
 def _relation(text: str) -> Shape | None:
-    found = list(_top_level(text, _SIGNS))
+    found = list(top_level(text, _SIGNS))
     if not found:
         return None
     ends = [0, *(end for _, end, _ in found)]
     starts = [*(start for start, _, _ in found), len(text)]
     sides = tuple(text[a:b].strip() for a, b in zip(ends, starts, strict=True))
-    if not all(sides):
-        return Opaque(key(text), "a relation with an empty side")
+    if not all(sides) or _NOT.search(text):
+        return Opaque(key(text), "a relation with an empty side, or one that is denied")
     return Relation(sides, tuple(_SIGN_NAMES.get(sign, sign) for _, _, sign in found))
 
 
 def _flat(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """A list's list, as `1 \\pm 2` in it, is part of it."""
+    """A list's list, as `1 \\pm 2` in it, is part of it; a set's set is not."""
     return tuple(
         item
         for shape in shapes
-        for item in (shape.items if isinstance(shape, Several) else (shape,))
+        for item in (shape.items if isinstance(shape, Several) and not shape.braces else (shape,))
     )
-
-
-def split_top(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """Parts between matches that stand in no bracket."""
-    parts: list[str] = []
-    end = 0
-    for start, stop, _ in _top_level(text, pattern):
-        parts.append(text[end:start].strip())
-        end = stop
-    return [*parts, text[end:].strip()]
-
-
-def _top_level(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int, str]]:
-    depths = _depths(text)
-    return [
-        (found.start(), found.end(), found[0].strip())
-        for found in pattern.finditer(text)
-        if depths[found.start()] == 0
-    ]
-
-
-def _depths(text: str) -> list[int]:
-    """How many brackets each position stands in; any kind closes any, as in [0,1)."""
-    depths: list[int] = []
-    depth = 0
-    for character in text:
-        depths.append(depth)
-        depth += (character in _OPENING) - (character in _CLOSING)
-    return [*depths, depth]
-
-
-def _balanced(inner: str) -> bool:
-    depths = _depths(inner)
-    return min(depths) == 0 == depths[-1]

@@ -9,6 +9,13 @@ from __future__ import annotations
 import re
 
 from gspo.verifiers.math_characters import plain_characters
+from gspo.verifiers.math_notation import (
+    braced_set,
+    degree_signs,
+    degrees_of_angles,
+    exact_decimals,
+    plain_notation,
+)
 
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|math(?:rm|bf|it|sf|tt|normal)|mbox|hbox|operatorname\*?|"
@@ -25,7 +32,8 @@ _NAMES = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "leq": "le", "leqslant": "le",
     "geq": "ge", "geqslant": "ge", "neq": "ne", "lbrace": "{", "rbrace": "}", "lbrack": "[",
     "rbrack": "]", "lparen": "(", "rparen": ")", "vert": "|", "lvert": "|", "rvert": "|",
-    "varnothing": "emptyset", "ast": "times", "infin": "infty", "land": "wedge",
+    "varnothing": "emptyset", "ast": "times", "infin": "infty", "dbinom": "binom",
+    "tbinom": "binom", "varphi": "phi", "varepsilon": "epsilon", "vartheta": "theta", "land": "wedge",
     "lt": "<", "gt": ">", "colon": ":", "degree": "circ", "arcsin": "arcsin",
 }  # fmt: skip
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
@@ -36,9 +44,6 @@ _ROOT = re.compile(
 )
 _ROOT_OF_FRACTION = re.compile(r"\\sqrt\s*(\\frac\{[^{}]*\}\{[^{}]*\})")
 _LETTER_NAME = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
-_REPEATING = re.compile(
-    r"(?<![0-9.,])([0-9]{1,30})\.([0-9]{0,30})\\(?:overline|bar)\s*(?:\{([0-9]{1,30})\}|([0-9]))(?![0-9.])"
-)
 _BLANK_THOUSANDS = re.compile(r"^[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]| ?[/,]| [0-9])")
 _MULTIPLES = {
     "dozen": "12", "hundred": "10^{2}", "thousand": "10^{3}", "million": "10^{6}",
@@ -50,7 +55,7 @@ _COMMAND_ARGUMENT = re.compile(
 )
 _BARE_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*(?=[({])")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))")
-_PERCENT = re.compile(r"\\?%|\s*\b(?:percent|pct|percentage)\b", re.IGNORECASE)
+_PERCENT = re.compile(r"\\?%|\s*\b(?:per\s?cent|pct|percentage)\b", re.IGNORECASE)
 _EMPHASIS = re.compile(r"^(?:\*{1,3}|_{2})(.*?)(?:\*{1,3}|_{2})$", re.DOTALL)
 
 
@@ -60,7 +65,7 @@ def tidy(text: str) -> str:
     >>> tidy(r"$\left(-\infty,-\tfrac12\right)$"), tidy("**$1,234.00.**")
     ('(-\\infty,-\\frac{1}{2})', '1,234.00')
     """
-    text = plain_characters(text).strip()
+    text = re.sub(r"(?<!\\)\\$", "", plain_characters(text).strip())  # of a blank, "\\ "
     text = _EMPHASIS.sub(r"\1", text)
     text = _THOUSANDS_LATEX.sub(",", text)
     text = text.replace(r"\!", "").replace(r"\,", " ").replace("{,}", ",")
@@ -69,13 +74,14 @@ def tidy(text: str) -> str:
     text = _SIZES.sub("", text)
     text = _unwrapped(text)
     text = _PERCENT.sub("%", text)
-    text = _DEGREES.sub(" degrees ", text)
+    text = degree_signs(_DEGREES.sub(" degrees ", text))
     text = _BARE_ROOT.sub(r"\\sqrt", text)
     text = _LETTER_NAME.sub(r"\\pi", text)
     text = _ROOT.sub(lambda found: rf"\sqrt{found[1] or ''}{{{found[2] or found[3]}}}", text)
     text = _ROOT_OF_FRACTION.sub(r"\\sqrt{\1}", _braced_fractions(text))
-    text = _REPEATING.sub(_repeating, text)
-    text = _trimmed(re.sub(r" +", " ", _SPACES.sub(" ", text)))
+    text = re.sub(r" +", " ", _SPACES.sub(" ", text)).strip()
+    text = degrees_of_angles(plain_notation(text))
+    text = braced_set(_trimmed(exact_decimals(text)))
     text = _BLANK_THOUSANDS.sub(lambda found: found[0].replace(" ", ","), text)
     return _MULTIPLE.sub(lambda found: r" \times " + _MULTIPLES[found[1].lower()], text)
 
@@ -96,13 +102,6 @@ def _renamed(found: re.Match[str]) -> str:
     if name is None:
         return found[0]
     return _NO_LETTERS.get(name) or (rf"\{name}" if name.isalpha() else name)
-
-
-def _repeating(found: re.Match[str]) -> str:
-    r"""`0.1\overline{6}` is 15/90: the digits with one period, less those without, over 90."""
-    before, period = found[1] + found[2], found[3] or found[4]
-    bottom = (10 ** len(period) - 1) * 10 ** len(found[2])
-    return rf"\frac{{{int(before + period) - int(before)}}}{{{bottom}}}"
 
 
 def _unwrapped(text: str) -> str:

@@ -32,13 +32,14 @@ _UNIT = re.compile(
 #: Words that make something else of what stands before them.
 _NO_UNITS = re.compile(
     r"(?<![A-Za-z])(?:when|where|with|over|then|else|mod|from|into|plus|minus|times|divided|less|more|"
-    r"factorial|squared|cubed|choose|twice|double|half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|"
+    r"factorial|squared|cubed|choose|twice|doubled?|tripled?|halved|negative|below|above|under|reciprocal|inverse|half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|"
     r"sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|(?:hundred|thousand|million|billion|"
     r"trillion|dozen)s?|alpha|beta|gamma|delta|theta|lambda|sigma|omega|infinity)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _SQUARE = re.compile(r"(?<![A-Za-z])(square|sq\.?|cubic|cu\.?)\s+([A-Za-z]+)", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z](?![A-Za-z])")
+_ANGLE_OF = re.compile(r"(?<![A-Za-z])(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _PER = re.compile(r"\s+per\s+(?=[A-Za-z])")
 _TOKEN = re.compile(r"[A-Za-z]+|[/^0-9-]+")
 
@@ -53,6 +54,8 @@ def split_unit(text: str) -> tuple[str, str, bool]:
     text = _SQUARE.sub(lambda word: f"{word[2]}^{2 if word[1][0] in 'sS' else 3}", text)
     if text.endswith("%"):
         return text[:-1].strip(), "", True
+    if "deg" in text and _ANGLE_OF.search(text):  # the sine of 30 degrees is not 30 degrees
+        return text, "", False
     body = _body(text)
     unit = text[len(body) :]
     if not unit or _NO_UNITS.search(unit) or _are_variables(body, unit):

@@ -7,7 +7,7 @@ number all the same.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from numbers import Real
 from typing import Any
 
@@ -32,8 +32,10 @@ def plain_verdict(value: Any) -> dict[str, Any]:
 
 
 def plain_verdicts(values: Any, num_responses: int) -> list[dict[str, Any]]:
-    """A group's, from one call."""
-    if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
+    """A group's, from one call. A set has no order, so it holds nobody's reward."""
+    if isinstance(values, str | bytes | bytearray | Mapping | Set) or not hasattr(
+        values, "__len__"
+    ):
         reason = f"returned {reprlib.repr(values)}, wanted {num_responses} rewards"
     elif len(values) != num_responses:
         reason = f"returned {len(values)} rewards for {num_responses} responses"
