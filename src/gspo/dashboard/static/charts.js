@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   const G = window.G;
-  const MARGIN = "300px"; // charts are drawn a little before they are seen
+  const MARGIN = "60px"; // a little before they are seen; what is further costs the first sight its time
   const specs = new WeakMap(); // chart element -> {panel, make, click}, the newest
   const near = new WeakSet(); // chart elements on the screen, or nearly
   const queue = new Set();
