@@ -17,6 +17,14 @@ from matplotlib import pyplot as plt
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"  # told apart by colour-blind eyes
 DPI = 110
+#: What a panel is over, the metric in it, and its title.
+CURVES = (
+    ("length", "generation_s", "generation, s"),
+    ("length", "update_s", "update, s"),
+    ("vocabulary", "peak_mb", "peak of an update, MB"),
+    ("vocabulary", "seconds", "update, s"),
+)
+ALONG = {"length": "response tokens", "vocabulary": "vocabulary"}
 
 
 def ratios(rows: Sequence[Row], path: Path) -> bool:
@@ -40,7 +48,7 @@ def ratios(rows: Sequence[Row], path: Path) -> bool:
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(shown)), [title(row) for row in shown], fontsize=8)
-    axes.set_xlabel("times better than the peer's best setting   (bar: floor, dots: target)")
+    axes.set_xlabel("times better than TRL (bar: floor, dots: target)")
     axes.set_ylim(-0.7, len(shown) - 0.3)
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
@@ -50,26 +58,30 @@ def ratios(rows: Sequence[Row], path: Path) -> bool:
 def curves(rows: Sequence[Row], path: Path) -> bool:
     """Speed over length, memory and time over vocabulary, both sides, log-log. False if nothing of
     it is measured."""
-    lengths = [row for row in rows if row["settings"]["curve"] == "length"]
-    vocabularies = [row for row in rows if row["settings"]["curve"] == "vocabulary"]
-    if not lengths and not vocabularies:
+    measured = {
+        (curve, metric, name): found
+        for curve, metric, name in CURVES
+        if (found := [row for row in rows if _is_of(row, curve, metric)])
+    }
+    if not measured:
         return False
-    figure, panels = plt.subplots(1, 4, figsize=(15, 3.7), layout="constrained")
-    _curve(panels[0], lengths, "generation_s", "response tokens", "generation, s")
-    _curve(panels[1], lengths, "update_s", "response tokens", "update, s")
-    _curve(panels[2], vocabularies, "peak_mb", "vocabulary", "peak of an update, MB")
-    _curve(panels[3], vocabularies, "seconds", "vocabulary", "update, s")
-    panels[0 if lengths else 2].legend()
+    wide = 3.75 * len(measured)
+    figure, panels = plt.subplots(
+        1, len(measured), figsize=(wide, 3.7), layout="constrained", squeeze=False
+    )
+    for axes, ((curve, _, name), found) in zip(panels[0], measured.items(), strict=True):
+        _curve(axes, found, ALONG[curve], name)
+    panels[0][0].legend()
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
     return True
 
 
-def _curve(axes: Axes, rows: Sequence[Row], metric: str, along: str, name: str) -> None:
-    chosen = [row for row in rows if row["metric"] == metric]
-    if not chosen:
-        axes.set_visible(False)
-        return
+def _is_of(row: Row, curve: str, metric: str) -> bool:
+    return row["settings"]["curve"] == curve and row["metric"] == metric
+
+
+def _curve(axes: Axes, chosen: Sequence[Row], along: str, name: str) -> None:
     over = [_along(row, along) for row in chosen]
     for side, color, label in (("ours", BLUE, "gspo"), ("peer", ORANGE, "TRL")):
         axes.plot(over, [row[side] for row in chosen], "o-", color=color, label=label)
