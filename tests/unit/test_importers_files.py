@@ -32,6 +32,7 @@ def value(text):
         ("[1, 'a', None]", [1, "a", None]),
         ("{'a': (1, 2)}", {"a": [1, 2]}),
         ("A: int = 3\nA", 3),
+        ("torch.bfloat16", "bfloat16"),
         ("if __name__ == '__main__':\n    A = 3\nA", 3),
     ],
 )
@@ -58,6 +59,11 @@ def test_values_that_the_text_states(text, expected):
         "lambda: 1",
         "{**{}}",
         "def A():\n    pass\nA",
+        "A = 1\nfrom x import A\nA",
+        "A = 1\nimport x as A\nA",
+        "A = [1]\nA.append(2)\nA",
+        "A = {'a': 1}\nA['a'] = 2\nA",
+        "A = 1\nasync def f():\n    async for A in x:\n        pass\nA",
     ],
 )
 def test_values_that_only_running_would_tell(text):
@@ -88,6 +94,16 @@ def words(tmp_path):
         ("L=(--a 1 # no\n  --b)\nrun ${L[@]} $L", [["run", "--a", "1", "--b", "--a", "1", "--b"]]),
         ("export A=1; run $A && stop", [["run", "1"], ["stop"]]),
         ("A=a\nA+=b\nrun $A", [["run", "ab"]]),
+        ('A=(a)\nA+=(b c)\nrun "${A[@]}"', [["run", "a", "b", "c"]]),
+        ("A=a\nA+=(b)\nrun ${A[@]}", [["run", "a", "b"]]),
+        ('A=()\nrun "${A[@]}" x', [["run", "x"]]),
+        ("cd x && A=1\nrun $A", [["cd", "x"], ["run", "1"]]),
+        ("run a=1 2>&1 | tee log", [["run", "a=1"], ["tee", "log"]]),
+        ("run a=1 &> log b=2 >>log 2>/dev/null c=3", [["run", "a=1", "b=2", "c=3"]]),
+        ("cat <<'E' > x\nA=1\nit's\nE\nrun a", [["cat"], ["run", "a"]]),
+        ("cat <<-E\n\tA=1\n\tE\nrun a", [["cat"], ["run", "a"]]),
+        ("bash <<E\nrun a\nE", [["bash"], ["run", "a"], ["E"]]),
+        ("read A <<< 5; run a", [["read", "A"], ["run", "a"]]),
         ("run a=\"['x','y']\" \"$\" \\$x", [["run", "a=['x','y']", "$", "$x"]]),
         ("", []),
     ],
@@ -106,6 +122,12 @@ def test_words_of_a_script(words, script, expected):
         ("A=1\nfor A in 1 2; do\nrun a=$A\ndone", "$A"),
         ("run a=${A//x/y}", "${A//x/y}"),
         ("run a=$((B + 1))", "$((B + 1))"),
+        ("A=1\n[ x = y ] && A=2\nrun a=$A", "$A"),
+        ("A=1\n[ x = y ] &&\n  cd x && A=2\nrun a=$A", "$A"),
+        ("x || A=2\nrun a=$A", "$A"),
+        ("A=1\nunset A\nrun a=$A", "$A"),
+        ("A=1\nread -r A\nrun a=$A", "$A"),
+        ("cat > x <<E\nA=1\nE\nrun a=$A", "$A"),
     ],
 )
 def test_what_a_script_does_not_state(words, script, hole):
@@ -140,6 +162,20 @@ def write(tmp_path):
         ("GRPOConfig(**more)", r"line 1: \*\*more hides"),
         ("GRPOConfig(beta=0)\nGRPOConfig(beta=0)", r"2 times \(lines 1, 2\)"),
         ("a = GRPOConfig(beta=0)\na.beta = 1", "line 2: beta is set after the call"),
+        ("a = x()\na = GRPOConfig(beta=0)\na.beta = 1", "line 3: beta is set after the call"),
+        ("if x:\n  a = GRPOConfig(beta=0)\na.beta *= 2", "line 3: beta is set after the call"),
+        ("s.a = GRPOConfig(beta=0)\ns.a.beta = 1", "line 2: beta is set after the call"),
+        ("a = GRPOConfig(beta=0)\nb = a\nb.beta = 1", "line 3: beta is set after the call"),
+        ("t = GRPOTrainer(args=GRPOConfig(beta=0))\nt.args.beta = 1", "line 2: beta is set"),
+        ("a = GRPOConfig(beta=0)\nsetattr(a, 'beta', 1)", r"line 2: setattr\(a, ...\) comes after"),
+        (
+            "a = GRPOConfig(beta=0)\nb = replace(a, beta=1)",
+            r"line 2: replace\(a, ...\) comes after",
+        ),
+        (
+            "a = GRPOConfig(beta=0)\na.set_training(1e-5)",
+            r"line 2: set_training\(...\) comes after",
+        ),
     ],
 )
 def test_python_that_is_not_one_call(write, text, message):
@@ -151,6 +187,57 @@ def test_the_call_under_another_name(write):
     text = "from trl import GRPOConfig as Settings\nSettings(\n  beta=0.5,\n)\n"
     given = read_trl(write("a.py", text)).given
     assert (given["beta"].value, given["beta"].place) == (0.5, "a.py line 3")
+
+
+def test_another_object_may_be_changed(write):
+    text = "a = GRPOConfig(beta=0.5)\nmodel.config.use_cache = False\nb.beta = 1\n"
+    assert read_trl(write("a.py", text)).given["beta"].value == 0.5
+
+
+def test_the_trainers_arguments_without_names(write):
+    text = """from trl import *
+from trl.rewards import accuracy_reward, get_soft_overlong_punishment
+from functools import partial
+from lib.rewards import shape
+import lib.more as more
+a = GRPOConfig(max_completion_length=512)
+m = Auto.from_pretrained("models/x", torch_dtype=torch.bfloat16, revision="r")
+over = get_soft_overlong_punishment(512, soft_punish_cache=128)
+GRPOTrainer(m, [accuracy_reward, over, partial(shape, k=1), more.f, lambda **k: [1]], a)
+"""
+    found = read_trl(write("a.py", text))
+    assert {key: given.value for key, given in found.given.items()} == {
+        "max_completion_length": 512,
+        "model_name_or_path": "models/x",
+        "dtype": "bfloat16",
+        "reward_funcs": [
+            "accuracy_reward",
+            "get_soft_overlong_punishment(512, 128)",
+            "lib.rewards.shape",
+            "lib.more.f",
+            "a.py:reward",
+        ],
+    }
+    lost = [(line.key, line.value) for line in found.lost]
+    assert lost == [
+        ("from_pretrained(revision)", "'r'"),
+        ("reward_funcs: lib.rewards.shape", "partial(shape, k=1)"),
+    ]
+    recipe = import_settings("trl", write("a.py", text)).recipe
+    assert recipe.model.dtype == "bfloat16"
+    kinds = [(part.kind, part.function) for part in recipe.verifier.parts]
+    assert kinds[2:] == [
+        ("function", "lib/rewards.py:shape"),
+        ("function", "lib/more.py:f"),
+        ("function", "MISSING/reward.py:reward"),
+    ]
+    assert recipe.verifier.parts[1].buffer_tokens == 128
+
+
+def test_a_model_loaded_without_a_precision_is_told(write):
+    text = "GRPOTrainer(Auto.from_pretrained('x'), args=GRPOConfig(beta=0.0))"
+    (line,) = read_trl(write("a.py", text)).lost
+    assert line.key == "from_pretrained(dtype)"
 
 
 def test_python_is_never_run(write, tmp_path):

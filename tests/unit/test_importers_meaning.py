@@ -312,3 +312,67 @@ def test_a_recipe_that_cannot_be_names_the_file(made):
 def test_values_of_the_wrong_kind_name_their_place(made, trainer, text, message):
     with pytest.raises(RecipeError, match=rf"a\.\w+ line 1: .*{message}"):
         made(trainer, text)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "name", "text", "key"),
+    [
+        ("trl", "a.yaml", 'bf16: "false"', "bf16"),
+        ("trl", "a.yaml", 'use_vllm: "False"', "use_vllm"),
+        (
+            "trl",
+            "a.py",
+            "GRPOConfig(use_bias_correction_kl='no', beta=0.1)",
+            "use_bias_correction_kl",
+        ),
+        ("verl", "a.yaml", "{actor_rollout_ref: {actor: {use_kl_loss: 'False'}}}", "use_kl_loss"),
+    ],
+)
+def test_a_switch_that_is_text_is_no_switch(tmp_path, trainer, name, text, key):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RecipeError, match=rf"{key} is '\w+'; wanted true or false"):
+        import_settings(trainer, tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("'1e-6'", 1e-6), ("1e-6", 1e-6), (".5", 0.5), ("1_000e-9", 1e-6), ("5.", 5.0), ("+2", 2)],
+)
+def test_numbers_as_the_other_trainer_reads_them(tmp_path, text, value):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"learning_rate: {text}")
+    assert import_settings("trl", path).recipe.optimizer.lr == value
+
+
+@pytest.mark.parametrize("text", ["010", "0x10", "1e", "one", "1e400"])
+def test_text_that_is_no_number_or_two(tmp_path, text):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"learning_rate: {text}")
+    with pytest.raises(RecipeError, match="learning_rate is .*; wanted a finite number"):
+        import_settings("trl", path)
+
+
+def test_warmup_steps_come_before_a_ratio_as_in_transformers(made):
+    result = made("trl", "max_steps=100, warmup_ratio=0.1, warmup_steps=7")
+    assert result.recipe.optimizer.warmup_steps == 7
+    assert [line.key for line in result.report.not_carried] == ["warmup_ratio"]
+    assert made("trl", "max_steps=100, warmup_ratio=0.1").recipe.optimizer.warmup_steps == 10
+
+
+def test_a_warmup_of_null_is_the_ratio(made):
+    optim = "actor_rollout_ref.actor.optim"
+    text = f"trainer.total_training_steps=20 {optim}.lr_warmup_steps=null {optim}.lr_warmup_steps_ratio=0.1"
+    batches = "data.train_batch_size=64 actor_rollout_ref.actor.ppo_mini_batch_size=16"
+    assert made("verl", f"{text} {batches}").recipe.optimizer.warmup_steps == 2 * 4
+
+
+@pytest.mark.parametrize("values", ["0.1", "0.1 x", "0 0.5 1"])
+def test_a_pair_that_is_none(made, values):
+    text = f"--algo.dynamic_filtering_enable --algo.dynamic_filtering_range {values}"
+    with pytest.raises(RecipeError, match="dynamic_filtering_range is .*; wanted two numbers"):
+        made("openrlhf", f"{text} --rollout.n_samples_per_prompt 8")
+
+
+def test_a_cispo_bound_that_is_text(made):
+    with pytest.raises(RecipeError, match="epsilon_high is 'x'; wanted a finite number"):
+        made("trl", "loss_type='cispo', epsilon_high='x'")

@@ -111,3 +111,35 @@ def test_a_file_without_a_header_is_named(model):
     (model / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(DataError, match="no whole safetensors file"):
         find_source(str(model), [])
+
+
+def save(model, name, count):
+    save_file({f"t{count}": torch.zeros(count)}, model / name)
+
+
+def test_the_index_says_which_files_belong_to_the_model(model):
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    index = {"weight_map": {"t3": names[0], "t5": names[1]}}
+    (model / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert weight_files(model) is None
+    save(model, names[0], 3)
+    save(model, "consolidated.safetensors", 8)  # the same weights once more
+    found = weight_files(model)
+    assert (found.num_parameters, found.num_files, found.missing) == (3, 1, (names[1],))
+    save(model, names[1], 5)
+    found = weight_files(model)
+    assert (found.num_parameters, found.num_files, found.missing) == (8, 2, ())
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weight_map": 3}'])
+def test_an_index_that_is_none_is_named(model, text):
+    save(model, "model.safetensors", 3)
+    (model / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(DataError, match=r"index.json is no index of weight files"):
+        weight_files(model)
+
+
+def test_a_device_that_is_unknown_is_said_once(model):
+    recipe = find_source(str(model), []).recipe
+    with pytest.raises(RecipeError, match=r"no device 'h10'; did you mean 'h100'\?$"):
+        plan_memory(recipe, device="h10")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gspo.testing import check_objective
 from gspo.testing.check import PROBES
 from gspo.testing.traps import TRAPS
 
+LOW, HIGH = 3e-4, 4e-4
 RANGES = [{}, {"low": 0.3, "high": 0.1}]
 NEEDED = {"dr_grpo": {"max_tokens": 16}}
 MORE = {"sapo": [{"tau_pos": 2.0, "tau_neg": 0.5}], "ppo": [{"dual_clip": 3.0}]}
@@ -221,3 +223,38 @@ def test_the_report_can_be_read():
 def test_a_wrong_question_is_refused(name, settings, said):
     with pytest.raises(RecipeError, match=said):
         check_objective(gspo.gspo_loss, name, **settings)
+
+
+def packed_rows(logp, logp_old, adv, mask):
+    """Row by row, without padding; the gradient through a held ratio."""
+    total, rows = torch.where(mask, logp, 0).sum() * 0, 0
+    for new, old, a, trained in zip(logp, logp_old, adv, mask, strict=True):
+        if not trained.any():
+            continue
+        log_s = (new[trained].float() - old[trained].float()).mean().clamp(-20, 20)
+        past = log_s > math.log1p(HIGH) if a > 0 else log_s < math.log1p(-LOW)
+        gain = log_s.exp() * a
+        total, rows = total - (gain.detach() if past else gain), rows + 1
+    return total / max(rows, 1)
+
+
+def in_double(logp, logp_old, adv, mask):
+    log_ratio = torch.where(mask, logp.double() - logp_old.double(), 0)
+    log_s = log_ratio.sum(1) / mask.sum(1).clamp(min=1)
+    s, a = log_s.clamp(max=10).exp(), adv.double()
+    loss = torch.maximum(-s * a, -s.clamp(1 - LOW, 1 + HIGH) * a)
+    return torch.where(mask.any(1), loss, 0).sum() / mask.any(1).sum().clamp(min=1)
+
+
+def scattered(logp, logp_old, adv, mask):
+    places = mask.nonzero(as_tuple=True)
+    counts = torch.bincount(places[0], minlength=len(adv))
+    sums = torch.zeros(len(adv)).index_add(0, places[0], (logp - logp_old)[places].float())
+    s = (sums / counts.clamp(min=1)).clamp(-20, 20).exp()
+    gain = torch.minimum(s * adv, s.clamp(1 - LOW, 1 + HIGH) * adv)
+    return -torch.where(counts > 0, gain, 0).sum() / (counts > 0).sum().clamp(min=1)
+
+
+@pytest.mark.parametrize("loss", [packed_rows, in_double, scattered])
+def test_the_right_loss_in_another_style_passes(loss):
+    assert check_objective(loss, low=LOW, high=HIGH).traps == []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
+import gspo
 from gspo.testing import check_objective
 
 LOW, HIGH = 3e-4, 4e-4
@@ -93,6 +96,21 @@ def another_range(logp, logp_old, adv, mask):
     """Cuts from 2.9e-4 above: neither side of any known rule."""
     ratio = bounded(mean_log_ratio(logp, logp_old, mask))
     return over_rows(clipped(ratio, adv, 1.0, 1e-4), mask)
+
+
+def range_a_little_wider(logp, logp_old, adv, mask):
+    ratio = bounded(mean_log_ratio(logp, logp_old, mask))
+    return over_rows(clipped(ratio, adv, 1.1 * LOW, HIGH), mask)
+
+
+def range_a_little_narrower(logp, logp_old, adv, mask):
+    ratio = bounded(mean_log_ratio(logp, logp_old, mask))
+    return over_rows(clipped(ratio, adv, LOW, 0.95 * HIGH), mask)
+
+
+def range_ten_times_as_wide(logp, logp_old, adv, mask):
+    ratio = bounded(mean_log_ratio(logp, logp_old, mask))
+    return over_rows(clipped(ratio, adv, 10 * LOW, 10 * HIGH), mask)
 
 
 def centred_again(logp, logp_old, adv, mask):
@@ -296,6 +314,9 @@ WRONG = {
     max_for_min: ["clip"],
     sides_exchanged: ["clip"],
     another_range: ["clip"],
+    range_a_little_wider: ["clip"],
+    range_a_little_narrower: ["clip"],
+    range_ten_times_as_wide: ["clip"],
     centred_again: ["advantage"],
     scaled_again: ["advantage"],
     maximised: ["scale"],
@@ -341,3 +362,31 @@ def test_the_loss_they_are_made_from_passes():
 @pytest.mark.parametrize("loss", WRONG, ids=lambda loss: loss.__name__)
 def test_each_is_told_its_own_trap(loss):
     assert check_objective(loss).traps == WRONG[loss]
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "traps"),
+    [
+        (math.log(0.8), math.log(1.2), []),
+        (math.log(0.8), 0.2, ["clip"]),  # the distance from 1 put on the log-ratio
+        (-0.2, math.log(1.2), ["clip"]),
+    ],
+)
+def test_a_clip_in_log_space_is_the_range_or_another(below, above, traps):
+    def loss(logp, logp_old, adv, mask):
+        log_ratio = differences(logp, logp_old, mask)
+        adv = adv[:, None]
+        cut = ((adv > 0) & (log_ratio > above)) | ((adv < 0) & (log_ratio < below))
+        gain = bounded(log_ratio) * adv
+        return over_tokens(torch.where(cut, gain.detach(), gain), mask)
+
+    assert check_objective(loss, "grpo", low=0.2, high=0.2).traps == traps
+
+
+@pytest.mark.parametrize("cap", [3.0, 2.9, None])
+def test_a_dual_clip_at_another_ratio_is_told(cap):
+    def loss(*tensors):
+        return gspo.objective_loss("ppo", *tensors, low=0.2, high=0.2, dual_clip=cap)
+
+    report = check_objective(loss, "ppo", low=0.2, high=0.2, dual_clip=3.0)
+    assert report.traps == ([] if cap == 3.0 else ["clip"])

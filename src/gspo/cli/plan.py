@@ -136,7 +136,9 @@ def _print_model(report: PlanReport) -> None:
     print(f"model       {shape.kind}, {shape.num_parameters:,} parameters{active}")
     if report.files is not None:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.files.dtypes.items())
-        print(f"files       {report.files.num_files} with {kinds}")
+        missing = report.files.missing
+        gone = f"; of the index {len(missing)} are missing, as {missing[0]}" if missing else ""
+        print(f"files       {report.files.num_files} with {kinds}{gone}")
     print(f"training    {setup.method.name}, {setup.precision.name}, {setup.devices} device(s)")
     print(
         f"step        {work.prompts} prompts of {work.prompt_tokens:,} x {work.group} responses of {work.response_tokens:,} tokens; {work.microbatch:,} tokens a forward, {work.rows} rows sampled at once"

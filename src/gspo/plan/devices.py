@@ -74,7 +74,5 @@ def device_named(name: str) -> Device:
         return this_machine()
     if key not in DEVICES:
         known = [*DEVICES, THIS_MACHINE]
-        raise RecipeError(
-            f"the plan knows no device {name!r}; {nearest(key, known)} Of {', '.join(known)}"
-        )
+        raise RecipeError(f"the plan knows no device {name!r}; {nearest(key, known)}")
     return DEVICES[key]

@@ -19,6 +19,7 @@ from gspo.testing.words import deviations
 #: Told by the formula of the ordinary batch, in the order of TRAPS.
 FORMULA = ("ratio", "own_anchor", "clip", "advantage", "aggregation", "scale")
 PROBES: dict[str, Probe] = {
+    "clip": probes.clip,
     "broadcast": probes.broadcast,
     "row_order": probes.row_order,
     "token_positions": probes.token_positions,
@@ -147,6 +148,8 @@ def _probe(subject: Subject, told: dict[str, Told | None], unjudged: dict[str, s
             unjudged[trap] = "it rests on advantages used as given"
         else:
             told[trap] = probe(subject)
+        if trap == "clip" and told.get(trap):
+            subject = replace(subject, rule_holds=False)
 
 
 def _leave_out(wanted: Wanted, told: dict[str, Told | None], unjudged: dict[str, str]) -> None:

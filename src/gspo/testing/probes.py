@@ -7,7 +7,7 @@ formula is told once, by `formula`, and not again by every other trap.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,8 @@ SINGLE = 1
 ONE_AND_REST = [[SINGLE], [row for row in range(WIDTH) if row != SINGLE]]
 #: What may stand in padded places.
 ALIEN = (1e6, -1e6, math.inf, -math.inf, math.nan)
+#: Of an edge, and in nats: how near to it a clip decides right, with room for float32.
+NEAR, LEAST_NEAR = 0.01, 1e-6
 #: nats: no float32 holds e^100.
 FAR = 100.0
 #: nats: distance of neighbouring float32 numbers from 64 to 128.
@@ -62,6 +64,46 @@ class Told:
 
 
 Probe = Callable[[Subject], Told | None]
+
+
+def clip(subject: Subject) -> Told | None:
+    """Log-ratios a hundredth inside and outside each edge, where the advantage pushes outwards."""
+    if not subject.rule_holds or not subject.wanted.cuts:
+        return None
+    tried = list(_beside_the_edges(subject.wanted))
+    rows, advantages = [[value] * 4 for value, _ in tried], [sign for _, sign in tried]
+    batch = padded(subject.wanted, rows, advantages)
+    outcome = subject.trial(batch)
+    if outcome.error or outcome.gradient is None or not outcome.finite:
+        return None  # the other probes tell
+    right = reference.gradient(subject.wanted, batch.case())
+    found = trained(outcome.gradient, batch.mask)
+    for (value, _), wishes, values in zip(tried, right, found, strict=True):
+        if bool(wishes[0]) != bool(values[0]):
+            is_cut = "cut" if wishes[0] else "kept"
+            return Told(
+                f"a range of {subject.wanted.low_edge:.4g} to {subject.wanted.high_edge:.4g} on the log-ratio",
+                f"a log-ratio of {value:.4g} is {is_cut}: the range is another",
+                "other numbers than were given here, or a distance from 1 that was put on the log-ratio",
+            )
+    return None
+
+
+def _beside_the_edges(wanted: Wanted) -> Iterator[tuple[float, float]]:
+    """Log-ratio and the sign of the advantage that it is cut for."""
+    near = edges(wanted)
+    pairs = [
+        (wanted.high_edge, 1.0, near[1] == wanted.high_edge),
+        (wanted.low_edge, -1.0, near[0] == wanted.low_edge),
+    ]
+    if wanted.log_dual_clip is not None:
+        pairs.append((wanted.log_dual_clip, -1.0, True))
+    for edge, sign, is_reached in pairs:
+        step = max(NEAR * abs(edge), LEAST_NEAR)
+        if is_reached and abs(edge) > 2 * step:
+            yield edge - math.copysign(step, edge), sign
+        if is_reached:
+            yield edge + math.copysign(step, edge), sign
 
 
 def broadcast(subject: Subject) -> Told | None:

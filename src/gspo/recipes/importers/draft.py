@@ -7,6 +7,7 @@ that differs from ours is written into the recipe and reported like a setting th
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,13 @@ UNREAD = "the settings around it leave it without effect there"
 SECRETS = frozenset({"hub_token", "logger.wandb.key"})
 
 LARGEST = 1e18  # more than any setting counts; the arithmetic here stays exact and finite
+
+#: A number as the trainers read it from text too: `.5`, `1_000`, "1e-6" in quotes.
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?")
+#: Whole numbers with a 0 in front are octal for some readers and decimal for others.
+_AMBIGUOUS = re.compile(r"[-+]?0\d+")
+#: Switches whose default is none.
+_SWITCHES = frozenset({"bf16"})
 
 _NOWHERE = object()
 
@@ -60,18 +68,23 @@ class Draft:
         return key in self._given
 
     def __getitem__(self, key: str) -> Any:
-        """The file's value, or the trainer's default."""
-        return self._given[key].value if key in self._given else self._defaults[key]
+        """The file's value, or the trainer's default. RecipeError for a switch that is neither true
+        nor false: any text would count as on."""
+        value = self._value(key)
+        is_switch = key in _SWITCHES or isinstance(self._defaults.get(key), bool)
+        if is_switch and value not in (None, True, False):
+            raise self.error(key, f"{key} is {value!r}; wanted true or false, without quotes")
+        return value
 
     def number(self, key: str) -> float:
         """The value, which must be a number. RecipeError names the place."""
-        value = self[key]
+        value = _read_number(self[key])
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not abs(value) < LARGEST
         ):
-            raise self.error(key, f"{key} is {value!r}; wanted a finite number")
+            raise self.error(key, f"{key} is {self[key]!r}; wanted a finite number")
         return value
 
     def count(self, key: str, *, least: int = 1) -> int:
@@ -80,6 +93,17 @@ class Draft:
         if number != int(number) or number < least:
             raise self.error(key, f"{key} is {number:g}; wanted a whole number of at least {least}")
         return int(number)
+
+    def pair(self, key: str) -> list[float]:
+        """The value, which must be two numbers."""
+        value = self[key]
+        numbers = [_read_number(each) for each in value] if isinstance(value, list) else []
+        if len(numbers) != 2 or not all(
+            isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < LARGEST
+            for each in numbers
+        ):
+            raise self.error(key, f"{key} is {value!r}; wanted two numbers")
+        return numbers
 
     def error(self, key: str, text: str) -> RecipeError:
         """An error at the place of a key."""
@@ -167,8 +191,11 @@ class Draft:
             inside = inside[part]
         return inside
 
+    def _value(self, key: str) -> Any:
+        return self._given[key].value if key in self._given else self._defaults[key]
+
     def _shown(self, key: str) -> Any:
-        return "(not shown)" if key in SECRETS else self[key]
+        return "(not shown)" if key in SECRETS else self._value(key)
 
     def _write(self, settings: Mapping[str, Any]) -> None:
         for setting, value in settings.items():
@@ -177,6 +204,14 @@ class Draft:
             for section in sections:
                 inside = inside.setdefault(section, {})
             inside[name] = value
+
+
+def _read_number(value: Any) -> Any:
+    """Text that is a number to the other trainer; anything else as it is."""
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value) or _AMBIGUOUS.fullmatch(value):
+        return value
+    plain = value.replace("_", "")
+    return int(plain) if plain.lstrip("+-").isdigit() else float(plain)
 
 
 def _default(setting: str) -> Any:

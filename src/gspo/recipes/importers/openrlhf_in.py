@@ -210,7 +210,7 @@ def _filter(draft: Draft) -> None:
     settings = {"rollout.dynamic_sampling": {"max_factor": rewards.NO_LIMIT}}
     note = f"no limit there; {rewards.NO_LIMIT:g} times the prompts is the most here"
     draft.take("algo.dynamic_filtering_enable", settings, note)
-    low, high = draft["algo.dynamic_filtering_range"]
+    low, high = draft.pair("algo.dynamic_filtering_range")
     why = f"there a group stays whose mean score lies between {low:g} and {high:g}, here one whose rewards differ"
     draft.change("algo.dynamic_filtering_range", "groups whose rewards differ", why)
 
@@ -239,7 +239,7 @@ def _optimizer(draft: Draft, minibatches: int) -> None:
         draft.change("actor.lr_warmup_ratio", {"optimizer.warmup_steps": warmup}, why)
     else:
         draft.take("actor.lr_warmup_ratio", {"optimizer.warmup_steps": 0})
-    draft.take("actor.adam.betas", {"optimizer.betas": draft["actor.adam.betas"]})
+    draft.take("actor.adam.betas", {"optimizer.betas": draft.pair("actor.adam.betas")})
     draft.take("actor.adam.eps", {"optimizer.eps": draft.number("actor.adam.eps")})
     decay = draft.number("actor.adam.weight_decay")
     note = (

@@ -66,17 +66,11 @@ def _range_key(draft: Draft) -> str:
 
 
 def _range(draft: Draft) -> tuple[float, float]:
-    pair = draft["actor.eps_clip_low_high"]
-    if pair is None:
+    if draft["actor.eps_clip_low_high"] is None:
         both = draft.number("actor.eps_clip")
         return both, both
-    if (
-        not isinstance(pair, list)
-        or len(pair) != 2
-        or not all(isinstance(bound, int | float) for bound in pair)
-    ):
-        raise draft.error("actor.eps_clip_low_high", f"it is {pair!r}; wanted two numbers")
-    return float(pair[0]), float(pair[1])
+    low, high = draft.pair("actor.eps_clip_low_high")
+    return float(low), float(high)
 
 
 def _correction(draft: Draft) -> None:

@@ -29,6 +29,26 @@ _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
 }
 
 
+_DTYPES = frozenset({"float32", "float16", "bfloat16", "float64"})
+_CONDITIONS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.Match)
+#: Methods of lists and dictionaries that change them.
+_MUTATING = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "popitem",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+    ]
+)
+
+
 class UnreadableError(Exception):
     """An expression whose value only running the file would tell."""
 
@@ -39,12 +59,8 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
     assigned: dict[str, ast.expr] = {}
     stores: dict[str, int] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            stores[node.id] = stores.get(node.id, 0) + 1
-        elif isinstance(node, ast.arg):
-            stores[node.arg] = stores.get(node.arg, 0) + 2
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            stores[node.name] = stores.get(node.name, 0) + 2
+        for name in _stored(node):
+            stores[name] = stores.get(name, 0) + 1
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 assigned[name] = value
@@ -60,13 +76,37 @@ def constants(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
+def _stored(node: ast.AST) -> list[str]:
+    """Names that a node gives a value or changes in place. Twice where it does more than assign."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return [name]
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return [name, name]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
+            method in _MUTATING
+        ):
+            return [name, name]
+        case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+            return [name, name]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name, name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name, name]
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            names = [alias.asname or alias.name.partition(".")[0] for alias in aliases]
+            return names * 2
+        case _:
+            return []
+
+
 def _conditional_names(tree: ast.Module) -> set[str]:
     """Names that are assigned where a condition or a loop decides whether they are."""
     inside: set[str] = set()
     for node in ast.walk(tree):
         if _is_main_guard(node):
             continue
-        if isinstance(node, ast.If | ast.For | ast.While | ast.Try | ast.Match):
+        if isinstance(node, _CONDITIONS):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                     inside.add(inner.id)
@@ -89,6 +129,8 @@ def value_of(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> A
             return value
         case ast.Name(id=name) if name in names:
             return value_of(names[name], names, depth + 1)
+        case ast.Attribute(value=ast.Name(id="torch"), attr=name) if name in _DTYPES:
+            return name
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [value_of(item, names, depth + 1) for item in items]
         case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):

@@ -34,6 +34,9 @@ TRL_REWARDS: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
 }
 NO_LIMIT = 100.0  # the largest rollout.dynamic_sampling.max_factor
+OVERLONG = "get_soft_overlong_punishment"
+OVERLONG_ARGUMENTS = ("max_completion_len", "soft_punish_cache")
+_OVERLONG_MADE = re.compile(rf"{OVERLONG}\((\d+), (\d+)\)")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PLAIN_FILE = re.compile(r"(?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py:[A-Za-z_]\w*")
 
@@ -54,6 +57,13 @@ def file_as_dotted(place: str) -> str | None:
 
 def trl_verifier(name: str) -> tuple[dict[str, Any], str]:
     """Our verifier for one entry of reward_funcs, and what to know."""
+    if made := _OVERLONG_MADE.fullmatch(name):
+        length, buffer = int(made[1]), int(made[2])
+        why = (
+            f"there from {length} - {buffer} tokens on, here from rollout.max_tokens - {buffer}: the "
+            "same where max_completion_length is that number"
+        )
+        return {"kind": "overlong", "buffer_tokens": buffer}, why
     if name in TRL_REWARDS:
         return TRL_REWARDS[name]
     if _MODULE.fullmatch(name):
@@ -100,7 +110,7 @@ def trl_rewards(draft: Draft) -> None:
 
 
 def _part_name(name: str) -> str:
-    return re.split(r"[.:]", name)[-1]
+    return re.split(r"[.:]", name.partition("(")[0])[-1]
 
 
 def no_reward(draft: Draft, key: str, why: str = "the file names no reward") -> None:

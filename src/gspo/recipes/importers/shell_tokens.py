@@ -13,7 +13,11 @@ from gspo.errors import RecipeError
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _BRACED = re.compile(r"\{([A-Za-z_]\w*)(?:\[[@*]\])?(?::?-([^{}$`]*))?\}")
-_OPERATORS = ("&&", "||", ";;", ">>", "<<", ";", "|", "&", "<", ">", "(", ")")
+_OPERATORS = ("&&", "||", ";;", ";", "|", "&", "<", ">", "(", ")")
+#: Where input comes from and output goes, with the number of a stream in front; `<(` is none.
+_REDIRECTION = re.compile(r"\d*(?:<<<|<<-?|[<>]&|&>>?|>>|>\||[<>])(?!\()")
+#: What runs its input as commands: a here-document of these is part of the script.
+_SHELLS = frozenset({"bash", "sh", "zsh", "sbatch", "srun", "ssh", "qsub"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class _Lexer:
         self._at, self._line = 0, 1
         self._words: list[Word] = []
         self._word: Word | None = None
+        self._redirected: str | None = None  # the next word is no argument, but where to or from
+        self._documents: list[tuple[str, bool]] = []  # delimiters of here-documents, and if tabs go
 
     def run(self) -> list[Word]:
         while self._at < len(self._text):
@@ -68,6 +74,16 @@ class _Lexer:
             self._end_word()
             self._operator("\n")
             self._go(1)
+            self._skip_documents()
+        elif (
+            self._word is None
+            and here in "0123456789<>&"
+            and (found := _REDIRECTION.match(self._text, self._at))
+        ):
+            self._redirected = found[0].lstrip("0123456789")
+            self._go(len(found[0]))
+        elif self._word is not None and here in "<>" and self._ends_word_at(self._at):
+            self._end_word()
         elif here.isspace():
             self._end_word()
             self._go(1)
@@ -164,9 +180,39 @@ class _Lexer:
         self._words.append(Word(self._line, [Piece("operator", text, quoted=False)]))
 
     def _end_word(self) -> None:
-        if self._word is not None:
-            self._words.append(self._word)
-            self._word = None
+        if self._word is None:
+            return
+        word, self._word = self._word, None
+        if self._redirected is None:
+            self._words.append(word)
+            return
+        if self._redirected in ("<<", "<<-") and self._first_of_command() not in _SHELLS:
+            delimiter = "".join(piece.text for piece in word.pieces)
+            self._documents.append((delimiter, self._redirected == "<<-"))
+        self._redirected = None
+
+    def _ends_word_at(self, at: int) -> bool:
+        """`a>b`: a redirection needs no blank in front."""
+        return _REDIRECTION.match(self._text, at) is not None
+
+    def _first_of_command(self) -> str:
+        """The name of the command that is being read."""
+        name = ""
+        for word in reversed(self._words):
+            if word.operator is not None:
+                break
+            name = "".join(piece.text for piece in word.pieces)
+        return name.rpartition("/")[2]
+
+    def _skip_documents(self) -> None:
+        """The lines of here-documents are text for a command, not commands."""
+        for delimiter, tabs in self._documents:
+            while self._at < len(self._text):
+                line = self._text[self._at :].partition("\n")[0]
+                self._go(len(line) + 1)
+                if (line.lstrip("\t") if tabs else line) == delimiter:
+                    break
+        self._documents = []
 
     def _go(self, count: int) -> None:
         self._line += self._text.count("\n", self._at, self._at + count)

@@ -23,6 +23,8 @@ _OPENERS, _CLOSERS = (
     frozenset({"if", "for", "while", "until", "case"}),
     frozenset({"fi", "done", "esac"}),
 )
+_SUCCEED = frozenset({"cd", "set", "mkdir", "source", ".", "echo", "true", "ulimit", "export"})
+_READERS = frozenset({"unset", "read", "mapfile", "readarray", "getopts"})
 _PREFIXES = frozenset({"export", "local", "declare", "readonly"})
 MAX_VALUE = 100_000  # characters of a variable: a script that doubles one ends here
 
@@ -59,6 +61,7 @@ class _Reader:
         self._variables: dict[str, str | list[str]] = {}
         self._depth = 0
         self._loops = False  # the next word is the variable of a `for`
+        self._operator = "\n"  # the last one; after `&&` and `||` it is open whether a command runs
 
     def read(self, words: list[Word]) -> Iterator[list[Shown]]:
         command: list[Shown] = []
@@ -67,20 +70,36 @@ class _Reader:
             word = words[index]
             index += 1
             if word.operator is not None:
+                goes_on = index > 1 and words[index - 2].operator in ("&&", "||")
+                if not (word.operator == "\n" and goes_on):
+                    self._joined(word.operator, command)
                 if command:
+                    self._forget(command)
                     yield command
                 command = []
                 continue
             name = self._assignment(word) if not command else None
             opens = index < len(words) and words[index].operator == "("
             if name is not None and opens and self._is_bare(word):
-                index = self._array(name, words, index + 1)
+                index = self._array(name, word, words, index + 1)
             elif name is not None:
                 self._assign(name, word)
             else:
                 command = self._without_keywords([*command, *self._expanded(word)])
         if command:
             yield command
+
+    def _joined(self, operator: str, command: list[Shown]) -> None:
+        """Notes what stands between two commands. What follows `cd x &&` is as certain as before."""
+        if operator == "&&" and (not command or command[0].text in _SUCCEED):
+            return
+        self._operator = operator
+
+    def _forget(self, command: list[Shown]) -> None:
+        """Variables that a command takes away or reads from somewhere."""
+        if command[0].text in _READERS:
+            for word in command[1:]:
+                self._variables[word.text] = _hole(f"${word.text}")
 
     def _without_keywords(self, command: list[Shown]) -> list[Shown]:
         """Conditions and loops are counted; `export` in front of an assignment is nothing."""
@@ -120,18 +139,23 @@ class _Reader:
         self._variables[name] = self._decided(name, value)
 
     def _decided(self, name: str, value: str) -> str:
-        if self._depth or len(value) > MAX_VALUE:
+        if self._is_open() or len(value) > MAX_VALUE:
             return _hole(f"${name}")
         return value
 
-    def _array(self, name: str, words: list[Word], index: int) -> int:
-        """`NAME=( ... )`; returns the index behind it."""
-        items: list[str] = []
+    def _is_open(self) -> bool:
+        """Whether a condition or a loop decides if this command runs, and how often."""
+        return self._depth > 0 or self._operator in ("&&", "||")
+
+    def _array(self, name: str, first: Word, words: list[Word], index: int) -> int:
+        """`NAME=( ... )` or `NAME+=( ... )`; returns the index behind it."""
+        before = self._variables.get(name, []) if _leading_text(first).endswith("+=") else []
+        items = list(before) if isinstance(before, list) else [before]
         while index < len(words) and words[index].operator != ")":
             if words[index].operator is None:
                 items += [shown.text for shown in self._expanded(words[index])]
             index += 1
-        self._variables[name] = _hole(f"${name}") if self._depth else items
+        self._variables[name] = _hole(f"${name}") if self._is_open() else items
         return index + 1
 
     def _expanded(self, word: Word) -> Iterator[Shown]:
@@ -142,6 +166,7 @@ class _Reader:
             any_quoted |= piece.quoted
             value = self._variables.get(piece.text) if piece.kind == "variable" else None
             if isinstance(value, list):
+                any_quoted = False  # an array brings as many words as it has, be it none
                 for item in value:
                     yield from self._ended(parts, word.line)
                     parts = []

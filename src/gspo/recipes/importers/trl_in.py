@@ -11,8 +11,8 @@ from gspo.recipes.importers.trl_objective import objective
 
 STD_FLOOR = "both divide by the unbiased standard deviation of the group (n - 1); TRL adds 1e-4 to it, here 1e-6"
 AUTOCAST = (
-    "weights stay float32, products are bfloat16; rounding moves log s by far more than 3e-4, "
-    "trainer.dtype=model avoids that"
+    "products are bfloat16, whatever the weights are; rounding moves log s by far more than 3e-4, "
+    "model.dtype=float32 and trainer.dtype=model avoid that"
 )
 
 
@@ -264,8 +264,9 @@ def _optimizer(draft: Draft, updates: int) -> None:
 
 
 def _warmup(draft: Draft, total: int) -> None:
-    """Optimizer steps, or a share of them below 1."""
-    key = "warmup_ratio" if draft.has("warmup_ratio") and draft["warmup_ratio"] else "warmup_steps"
+    """Optimizer steps, or a share of them below 1. Where both are set, transformers takes the steps."""
+    key = "warmup_steps" if draft.number("warmup_steps") else "warmup_ratio"
+    key = key if draft.has(key) else "warmup_steps"
     given = draft.number(key)
     steps = math.ceil(given * total) if given < 1 else int(given)
     if str(draft["lr_scheduler_type"]) == "constant" and steps:
@@ -276,6 +277,8 @@ def _warmup(draft: Draft, total: int) -> None:
         draft.change(key, {"optimizer.warmup_steps": steps}, why)
     else:
         draft.take(key, {"optimizer.warmup_steps": steps})
+    if key == "warmup_steps" and draft.number("warmup_ratio"):
+        draft.leave("warmup_ratio", "warmup_steps decides")
     draft.also("warmup_steps")
     draft.also("warmup_ratio")
 

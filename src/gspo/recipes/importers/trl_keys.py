@@ -143,6 +143,7 @@ _REASONS = {
         cast_lm_head_to_fp32""",
     "there are no tools here: a response is one turn": "max_tool_calling_iterations",
     "the reference is a copy of the starting model": "ignore_bias_buffers",
+    "variables of the environment are set where the run is started": "env",
 }
 
 #: Key -> why it is not carried over.

@@ -115,7 +115,7 @@ def _token(draft: Draft, loss: str) -> None:
 def _cispo(draft: Draft) -> None:
     """TRL's epsilon_high is the largest weight itself, ours the distance from 1."""
     given = draft["epsilon_high"]
-    largest = float(draft["epsilon"] if given is None else given)
+    largest = draft.number("epsilon" if given is None else "epsilon_high")
     if largest < 1:
         raise draft.error(
             "epsilon_high",

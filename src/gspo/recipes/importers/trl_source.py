@@ -13,11 +13,19 @@ from typing import Any
 
 from gspo.errors import RecipeError
 from gspo.recipes.importers.found import Found, Unreadable, text_of
+from gspo.recipes.importers.python_changes import changes_after
 from gspo.recipes.importers.python_values import UnreadableError, constants, value_of
 from gspo.recipes.importers.report import NotCarried
+from gspo.recipes.importers.rewards import OVERLONG, OVERLONG_ARGUMENTS
 from gspo.recipes.yaml_text import read_yaml
 
 CONFIG, TRAINER = "GRPOConfig", "GRPOTrainer"
+OWN_DTYPE = (
+    "not set: transformers 5 keeps the precision of the checkpoint, earlier ones float32, as here; set model.dtype "
+    "if it was another"
+)
+#: The trainer's arguments in order, as far as anybody leaves out their names.
+POSITIONS = ("model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class")
 #: Arguments of the trainer that have no counterpart.
 TRAINER_REASONS = {
     "eval_dataset": "set data.eval_path to held-out prompts",
@@ -94,17 +102,10 @@ class _PythonFile:
 
     def _refuse_later_changes(self, config: ast.Call) -> None:
         """`args.epsilon = 0.1` after the call would be missed."""
-        holders = {name for name, value in self._names.items() if value is config}
-        for node in ast.walk(self._tree):
-            match node:
-                case ast.Attribute(value=ast.Name(id=name), attr=key, ctx=ast.Store()):
-                    if name in holders:
-                        raise RecipeError(
-                            f"{self._file} line {node.lineno}: {key} is set after the call; write it "
-                            f"into {CONFIG}(...)"
-                        )
-                case _:
-                    pass
+        for line, what in changes_after(self._tree, config, TRAINER):
+            raise RecipeError(
+                f"{self._file} line {line}: {what} after the call; write it into {CONFIG}(...)"
+            )
 
     def _keywords(self, call: ast.Call) -> None:
         if call.args:
@@ -133,9 +134,10 @@ class _PythonFile:
         return f"{self._file} line {node.lineno}"
 
     def _trainer(self, call: ast.Call) -> None:
-        for keyword in call.keywords:
-            node = self._behind(keyword.value)
-            match keyword.arg:
+        named = [(keyword.arg, keyword.value) for keyword in call.keywords]
+        for name, value in [*zip(POSITIONS, call.args, strict=False), *named]:
+            node = self._behind(value)
+            match name:
                 case "args":
                     pass
                 case "model":
@@ -146,7 +148,7 @@ class _PythonFile:
                     self._data(node)
                 case other:
                     why = TRAINER_REASONS.get(str(other), "an argument of the trainer itself")
-                    text = ast.unparse(keyword.value)
+                    text = ast.unparse(value)
                     self._found.lost.append(NotCarried(f"{TRAINER}({other})", text, why))
 
     def _behind(self, node: ast.expr) -> ast.expr:
@@ -158,8 +160,19 @@ class _PythonFile:
         return node
 
     def _model(self, node: ast.expr) -> None:
-        if isinstance(node, ast.Call) and _called(node) == "from_pretrained" and node.args:
-            node = node.args[0]
+        if isinstance(node, ast.Call) and _called(node) == "from_pretrained":
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            first = node.args[0] if node.args else given.pop("pretrained_model_name_or_path", node)
+            if not {"dtype", "torch_dtype"} & set(given):
+                self._found.lost.append(NotCarried("from_pretrained(dtype)", None, OWN_DTYPE))
+            for name, value in given.items():
+                if name in ("dtype", "torch_dtype"):
+                    self._add("dtype", self._value(value), value)
+                else:
+                    why = "a model folder is loaded as it is here"
+                    text = ast.unparse(value)
+                    self._found.lost.append(NotCarried(f"from_pretrained({name})", text, why))
+            node = first
         self._add("model_name_or_path", self._value(node), node)
 
     def _rewards(self, node: ast.expr) -> None:
@@ -169,13 +182,33 @@ class _PythonFile:
     def _reward(self, node: ast.expr) -> str:
         """As `trl grpo` names it: one of TRL's own, or module.function. One of this very file is
         named with the file, which is not run."""
-        if isinstance(node, ast.Call):
-            node = node.func
+        node = self._behind(node)
+        made = node if isinstance(node, ast.Call) else None
+        if made is not None:
+            node = made.args[0] if _called(made) == "partial" and made.args else made.func
+        if not isinstance(node, ast.Name | ast.Attribute):
+            return f"{self._file}:reward"  # a lambda, say
         name = ast.unparse(node)
-        origin = self._imported.get(name)
+        module, _, rest = name.rpartition(".")
+        origin = self._imported.get(name) or (
+            f"{self._imported[module]}.{rest}" if module in self._imported else None
+        )
         if origin is None:
-            return f"{self._file}:{name}"
-        return name if origin.startswith("trl.") else origin
+            return f"{self._file}:{rest}"
+        name = rest if origin.startswith("trl.") else origin
+        return name if made is None else self._made(name, made)
+
+    def _made(self, name: str, call: ast.Call) -> str:
+        """A reward that a call makes: with its arguments where they are read, else they are lost."""
+        if name == OVERLONG:
+            given = dict(zip(OVERLONG_ARGUMENTS, call.args, strict=False))
+            given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
+            values = [self._value(given[key]) for key in OVERLONG_ARGUMENTS if key in given]
+            if len(values) == 2 and all(isinstance(value, int) for value in values):
+                return f"{name}({values[0]}, {values[1]})"
+        why = "arguments of a reward are not carried over; give them in the reward's own file"
+        self._found.lost.append(NotCarried(f"reward_funcs: {name}", ast.unparse(call), why))
+        return name
 
     def _data(self, node: ast.expr) -> None:
         place = node
@@ -235,3 +268,6 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name, alias.name

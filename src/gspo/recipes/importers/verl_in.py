@@ -254,10 +254,7 @@ def _optimizer(draft: Draft, minibatches: int) -> None:
     for name in ("warmup_style", "lr_scheduler_type", "min_lr_ratio"):
         draft.also(f"{optim}.{name}")
     _warmup(draft, optim, minibatches)
-    betas = draft[f"{optim}.betas"]
-    if not isinstance(betas, list) or len(betas) != 2:
-        raise draft.error(f"{optim}.betas", f"it is {betas!r}; wanted two numbers")
-    draft.take(f"{optim}.betas", {"optimizer.betas": betas})
+    draft.take(f"{optim}.betas", {"optimizer.betas": draft.pair(f"{optim}.betas")})
     decay = draft.number(f"{optim}.weight_decay")
     note = "there every weight decays; here neither embeddings, norms nor biases" if decay else ""
     draft.take(f"{optim}.weight_decay", {"optimizer.weight_decay": decay}, note)
@@ -273,7 +270,8 @@ def _optimizer(draft: Draft, minibatches: int) -> None:
 
 def _warmup(draft: Draft, optim: str, minibatches: int) -> None:
     """verl's schedule moves once a rollout batch, ours once an optimizer step."""
-    given = draft.number(f"{optim}.lr_warmup_steps")
+    steps_key = f"{optim}.lr_warmup_steps"
+    given = -1 if draft[steps_key] is None else draft.number(steps_key)
     ratio = draft.number(f"{optim}.lr_warmup_steps_ratio")
     key = f"{optim}.lr_warmup_steps" if given >= 0 else f"{optim}.lr_warmup_steps_ratio"
     steps = int(given) if given >= 0 else math.floor(ratio * common.our_steps(draft))
