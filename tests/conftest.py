@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Generator
 
+import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
@@ -19,6 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; set befo
 
 # Whoever starts the tests in the background of a script starts them deaf to Ctrl-C, which some test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# On a busy machine a test may take longer than it should; that is no fault of what it tests.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 install_import_hook("gspo", "tests.shape_checker.check")
 

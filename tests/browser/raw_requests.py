@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Message
 
+from tests import loops
+
 HOST = {"host": "127.0.0.1:8470"}
 
 
@@ -41,7 +43,7 @@ def ask_all(
     async def all_of_them() -> list[Reply]:
         return [await _ask(app, target, method, headers) for target in targets]
 
-    return asyncio.run(all_of_them())
+    return loops.run(all_of_them())
 
 
 async def _ask(app: ASGIApp, target: str, method: str, headers: Mapping[str, str]) -> Reply:

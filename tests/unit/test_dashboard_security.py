@@ -14,6 +14,7 @@ from gspo.dashboard.app import make_app
 from gspo.dashboard.index import RunIndex
 from gspo.dashboard.page import BUNDLE
 from gspo.dashboard.security import Guard, Login, Names, is_loopback
+from tests import loops
 from tests.browser.raw_requests import HOST, Reply, ask
 
 ADDRESSES = ("/", "/api/runs", "/plotly.js", f"/static/{BUNDLE}", "/nothing", "/api/runs/x/y")
@@ -236,13 +237,11 @@ async def nothing(*_: object) -> None:
 
 
 def test_a_web_socket_is_closed() -> None:
-    import asyncio
-
     sent: list[object] = []
 
     async def send(message: object) -> None:
         sent.append(message)
 
     guard = Guard(nothing, Names("127.0.0.1"), None)
-    asyncio.run(guard({"type": "websocket", "headers": []}, nothing, send))
+    loops.run(guard({"type": "websocket", "headers": []}, nothing, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]

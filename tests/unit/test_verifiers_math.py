@@ -16,6 +16,7 @@ from gspo.errors import DataError
 from gspo.types import Prompt
 from gspo.verifiers.math import MathSettings, MathVerifier
 from gspo.verifiers.written import written
+from tests import loops
 
 CASES = Path(__file__).parent.parent / "cases"
 PAIRS = [
@@ -270,7 +271,7 @@ def test_threads_event_loop_and_subprocess(verifier):
     async def in_a_loop():
         return reward(verifier, *pair), await asyncio.to_thread(reward, verifier, *pair)
 
-    assert asyncio.run(in_a_loop()) == (1, 1)
+    assert loops.run(in_a_loop()) == (1, 1)
     script = f"""
 from gspo.types import Prompt
 from gspo.verifiers.math import MathVerifier

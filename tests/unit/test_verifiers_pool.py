@@ -13,6 +13,7 @@ import pytest
 
 from gspo.errors import VerifierError
 from gspo.verifiers.pool import Failure, WorkerPool
+from tests import loops
 
 HERE = "tests.unit.pool_target"
 
@@ -168,7 +169,7 @@ def test_from_threads_and_an_event_loop(pool):
     async def in_a_loop():
         return squares(0), await asyncio.to_thread(squares, 0)
 
-    assert asyncio.run(in_a_loop()) == (list(range(10)), list(range(10)))
+    assert loops.run(in_a_loop()) == (list(range(10)), list(range(10)))
 
 
 def test_from_a_fork_of_the_process(pool):

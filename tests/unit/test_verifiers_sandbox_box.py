@@ -1,6 +1,5 @@
 """The sandbox as a whole: order, threads, ends, and nothing left."""
 
-import asyncio
 import os
 import signal
 import threading
@@ -12,6 +11,7 @@ from gspo.errors import GspoWarning, VerifierError
 from gspo.verifiers.sandbox import box, canaries, client, zygote
 from gspo.verifiers.sandbox.box import Sandbox
 from gspo.verifiers.sandbox.job import Call, End, Expression, Limits, Program
+from tests import loops
 from tests.hostile.core import children, left_behind
 
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=512)
@@ -53,7 +53,7 @@ def test_from_threads_and_an_event_loop(sandbox):
     async def inside():
         return sandbox.map([echo(7)])
 
-    assert asyncio.run(inside()) == [7]
+    assert loops.run(inside()) == [7]
 
 
 def test_each_job_is_a_process_of_its_own(sandbox):
