@@ -62,13 +62,17 @@ def fooled(sandbox: Sandbox) -> Iterator[str]:
 
 
 def children() -> list[int]:
-    """Pids below this process."""
+    """Pids below this process, without the browser that other tests may have opened in it: its
+    processes come and go, and are not ours to kill."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                command = (entry / "cmdline").read_bytes()
             except OSError:
+                continue
+            if b"/playwright/" in command:
                 continue
             parents[int(entry.name)] = int(fields[1])
     found, known = list[int](), {os.getpid()}

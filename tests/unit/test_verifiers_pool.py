@@ -14,6 +14,7 @@ import pytest
 from gspo.errors import VerifierError
 from gspo.verifiers.pool import Failure, WorkerPool
 from tests import loops
+from tests.hostile.core import left_behind
 
 HERE = "tests.unit.pool_target"
 
@@ -197,11 +198,11 @@ def test_from_a_fork_of_the_process(pool):
 
 
 def test_no_process_and_no_descriptor_is_left():
-    before = set(children(os.getpid())), len(os.listdir("/proc/self/fd"))
+    before = left_behind()
     pool = made(timeout_s=0.3)
     pool.run([{"do": "echo", "value": 1}, {"do": "spin"}, {"do": "kill"}, {"do": "spawn"}] * 5)
     pool.close()
-    assert (set(children(os.getpid())), len(os.listdir("/proc/self/fd"))) == before
+    assert left_behind() == before
     assert pool.run([{"do": "echo", "value": 1}]) == [1]  # and it starts again
     pool.close()
 
