@@ -100,8 +100,7 @@ def _rewards(out: Outgoing) -> None:
                 }
                 out.take(setting, to)
             case _:
-                why = "the recipe names no reward yet" if MISSING in str(values) else WRITE_FUNCTION
-                out.leave("verifier" if place == "verifier" else "verifier.parts", why)
+                common_out.no_reward(out, place, values, WRITE_FUNCTION)
 
 
 def _sampling(out: Outgoing) -> None:

@@ -59,8 +59,7 @@ def _rewards(out: Outgoing) -> None:
     for place, values, weight in common_out.functions(out):
         name = _reward_name(out, values)
         if name is None:
-            why = "the recipe names no reward yet" if MISSING in str(values) else WRITE_FUNCTION
-            out.leave("verifier" if place == "verifier" else "verifier.parts", why)
+            common_out.no_reward(out, place, values, WRITE_FUNCTION)
             continue
         names.append(name)
         weights.append(weight)

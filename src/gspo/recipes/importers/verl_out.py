@@ -83,8 +83,7 @@ def _rewards(out: Outgoing) -> None:
                 note = "with reward_model.reward_manager=dapo, which reads it"
                 out.take(setting, {**to, "reward_model.reward_manager": "dapo"}, note)
             case _:
-                why = "the recipe names no reward yet" if MISSING in str(values) else WRITE_FUNCTION
-                out.leave("verifier" if place == "verifier" else "verifier.parts", why)
+                common_out.no_reward(out, place, values, WRITE_FUNCTION)
 
 
 def _sampling(out: Outgoing) -> None:
